@@ -81,13 +81,16 @@ screenshots: $(VENV)/.test-installed browser ## Take new console screenshots; AD
 	PYTHONPATH="$(CURDIR)" $(IN_VENV) python tests/browser/screenshots.py --address "$(ADDRESS)" --token-file "$(TOKEN_FILE)" --authority "$(AUTHORITY)"
 
 # Everything but TensorFlow is in one archive, because a host with GPUs may have neither network nor container engine.
+gpu-proof-kit: KIT ?= $(VENV)/gpu-proof-kit.tar.gz
 gpu-proof-kit: env ## Pack the acceptance of a GPU host into KIT=, by default .venv/gpu-proof-kit.tar.gz
-	$(ANSIBLE) playbooks/gpu_proof_kit.yml -e "{gpu_proof_kit: '$(abspath $(or $(KIT),$(VENV)/gpu-proof-kit.tar.gz))'}"
+	kit=$$(realpath --canonicalize-missing "$(KIT)"); \
+	$(ANSIBLE) playbooks/gpu_proof_kit.yml -e "{\"gpu_proof_kit\": \"$$kit\"}"
 
+gpu-proof: KIT ?= $(VENV)/gpu-proof-kit.tar.gz
 gpu-proof: gpu-proof-kit ## Prove the GPUs of this host; STAGE=nvml is one stage, INVENTORY= the site of the stage pods
-	folder=$$(mktemp -d); trap "rm -r '$$folder'" EXIT; tar --extract --file "$(or $(KIT),$(VENV)/gpu-proof-kit.tar.gz)" --directory "$$folder"; \
-	GPU_PROOF_PROJECT="$(CURDIR)" GPU_PROOF_INVENTORY="$(if $(filter file,$(origin INVENTORY)),,$(INVENTORY))" "$$folder/gpu-proof" $(if $(STAGE),--stage "$(STAGE)") \
-	$(if $(OUTPUT),--output "$(OUTPUT)")
+	folder=$$(mktemp -d); trap "rm -r '$$folder'" EXIT; tar --extract --file "$(KIT)" --directory "$$folder"; \
+	GPU_PROOF_PROJECT="$(CURDIR)" GPU_PROOF_INVENTORY="$(if $(filter file,$(origin INVENTORY)),,$(INVENTORY))" \
+	"$$folder/gpu-proof" $(if $(STAGE),--stage "$(STAGE)") $(if $(OUTPUT),--output "$(OUTPUT)")
 
 machines: ## Join an emulated machine to the lab as a worker (part of `make proof`)
 	$(MAKE) proof PART=machines
