@@ -64,8 +64,7 @@ def problems(ports: Sequence[Needed], root: Path = Path("/")) -> list[Reason]:
         if table == FIREWALLD:
             rule, end = FIREWALLD_RULE, "run `firewall-cmd --reload`"
         found.append(_reason(f"the chain {chain} of the nftables table {family} {table}", closed, rule, end))
-    closed = [packet for packet in packets if _ufw_closes(packet, root)]
-    if closed:
+    if closed := _closed_by_ufw(packets, root):
         rule = "ufw allow proto {protocol} from {source} to any port {port}"
         found.append(_reason("ufw", closed, rule, "compare `ufw status`"))
     return found
@@ -92,13 +91,14 @@ def _together(sources: Sequence[Network]) -> list[Network]:
     return [*([widest] if widest else []), *others]
 
 
-def _ufw_closes(packet: nftables.Packet, root: Path) -> bool:
-    """Return whether ufw is on and none of its rules allows the packets."""
+def _closed_by_ufw(packets: Sequence[nftables.Packet], root: Path) -> list[nftables.Packet]:
+    """Return the packets that no rule of ufw allows; none if ufw is off."""
     if not UFW_ENABLED.search(text_of(root / "etc/ufw/ufw.conf")):
-        return False
+        return []
     if not UFW_POLICY.search(text_of(root / "etc/default/ufw")):
-        return False
-    return not any(_allows(rule, packet) for rule in UFW_RULE.findall(text_of(root / "etc/ufw/user.rules")))
+        return []
+    rules = UFW_RULE.findall(text_of(root / "etc/ufw/user.rules"))
+    return [packet for packet in packets if not any(_allows(rule, packet) for rule in rules)]
 
 
 def _allows(rule: tuple[str, ...], packet: nftables.Packet) -> bool:

@@ -22,8 +22,6 @@ OF_IPTABLES = (("ip", "filter"), ("ip6", "filter"))
 """Tables of iptables-nft."""
 DROPS = ("drop", "reject")
 LOOPBACK = "lo"
-DEEPEST = 16
-"""Most jumps that are followed; the kernel allows as many (NFT_JUMP_STACK_SIZE)."""
 
 Place = tuple[str, str, str]
 """Family, table and chain."""
@@ -82,7 +80,7 @@ def dropping(found: Sequence[Any], hook: str, packets: Sequence[Packet]) -> Iter
         last = (rules.get(place) or [[]])[-1]
         if chain.get("policy") != "drop" and not (_is_unconditional(last) and set(_verdicts(last)) & set(DROPS)):
             continue
-        dropped = [packet for packet in packets if not _accepts(rules, place, packet, DEEPEST)]
+        dropped = [packet for packet in packets if not _accepts(rules, place, packet, set())]
         if dropped:
             yield place, dropped
 
@@ -99,16 +97,23 @@ def _is_unconditional(expressions: Sequence[Any]) -> bool:
     return "match" not in _verdicts(expressions)
 
 
-def _accepts(rules: Rules, chain: Place, packet: Packet, depth: int) -> bool:
-    """Return whether a chain accepts all these packets."""
-    for rule in rules.get(chain, ()) if depth else ():
+def _accepts(rules: Rules, chain: Place, packet: Packet, seen: set[Place]) -> bool:
+    """Return whether a chain accepts all these packets.
+
+    :param seen: chains that did not accept them; each chain is read once, however many rules jump to it.
+    """
+    if chain in seen:
+        return False
+    seen.add(chain)
+    for rule in rules.get(chain, ()):
         conditions = [mapping(at(each, "match")) for each in rule if "match" in mapping(each)]
         if not all(_holds(condition, packet) for condition in conditions):
             continue
         if "accept" in _verdicts(rule):
             return True
         targets = [at(each, key, "target") for each in rule for key in ("jump", "goto") if key in mapping(each)]
-        if any(_accepts(rules, (*chain[:2], line(target, 80)), packet, depth - 1) for target in targets):
+        # The kernel limits jumps to 16 (NFT_JUMP_STACK_SIZE), so the recursion is bounded.
+        if any(_accepts(rules, (*chain[:2], line(target, 80)), packet, seen) for target in targets):
             return True
     return False
 

@@ -164,3 +164,14 @@ def test_the_ports_of_a_host_with_their_sources() -> None:
         {"port": 10250, "protocol": "tcp", "sources": ["10.1.0.10", "10.1.0.21", "10.244.0.0/16"]},
         {"port": 4789, "protocol": "udp", "sources": ["10.1.0.10", "10.1.0.21"]},
     ]
+
+
+def test_many_jumps_take_no_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Four jumps in each of fifteen chains are a billion ways through the rules."""
+    jumps = [
+        rule({"jump": {"target": f"c{number + 1}"}}, chain=f"c{number}" if number else "input")
+        for number in range(15)
+        for _ in range(4)
+    ]
+    given(monkeypatch, chain(**INPUT), *jumps)
+    assert [each.code for each in problems(PORTS, tmp_path)] == ["firewall"]
