@@ -53,6 +53,7 @@ options:
     description: Seconds to wait, before a change, until cloud-init has finished and no other program uses dpkg.
     type: int
     default: 600
+extends_documentation_fragment: [proxy]
 attributes:
   check_mode:
     description: Reports the same plan, based on the installed packages; the index is read only with O(look_up).
@@ -83,6 +84,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.proxy import PROXY, use
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.host import first_boot
 from ansible.module_utils.trainyard.host.packages import Packages, dpkg_was_interrupted, installed
@@ -105,9 +107,11 @@ def main() -> None:
             "look_up": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 600},
             "busy_timeout": {"type": "int", "default": 600},
+            **PROXY,
         },
         supports_check_mode=True,
     )
+    use(module.params["proxy"])
     packages = Packages(
         wanted=dict(_split(package) for package in module.params["packages"]),
         hold=module.params["hold"],

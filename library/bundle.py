@@ -79,6 +79,7 @@ options:
   progress_file:
     description: File for progress lines; set by the action plugin.
     type: path
+extends_documentation_fragment: [proxy]
 attributes:
   check_mode:
     support: full
@@ -138,6 +139,7 @@ from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.core.proxy import PROXY, use
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 
 
@@ -157,9 +159,11 @@ def main() -> None:
             "packed": {"type": "path"},
             "pin": {"type": "bool", "default": False},
             "progress_file": {"type": "path"},
+            **PROXY,
         },
         supports_check_mode=True,
     )
+    use(module.params["proxy"])
     try:
         (_pin if module.params["pin"] else _make)(module)
     except TrainyardError as error:

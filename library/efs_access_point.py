@@ -89,7 +89,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the requested properties of each access point.
-extends_documentation_fragment: [aws, aws.waiting]
+extends_documentation_fragment: [proxy, aws, aws.waiting]
 author:
   - trainyard
 """

@@ -94,7 +94,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the requested properties.
-extends_documentation_fragment: [aws, aws.waiting]
+extends_documentation_fragment: [proxy, aws, aws.waiting]
 author:
   - trainyard
 """

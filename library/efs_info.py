@@ -27,7 +27,7 @@ options:
     elements: str
     choices: [mount_targets, access_points, lifecycle, backup, policy, security_groups]
     default: [mount_targets, access_points, lifecycle, backup, policy, security_groups]
-extends_documentation_fragment: [aws, reading]
+extends_documentation_fragment: [proxy, aws, reading]
 author:
   - trainyard
 """

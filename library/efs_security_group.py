@@ -58,7 +58,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the rules of the group.
-extends_documentation_fragment: [aws, aws.waiting]
+extends_documentation_fragment: [proxy, aws, aws.waiting]
 author:
   - trainyard
 """

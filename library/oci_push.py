@@ -55,6 +55,7 @@ options:
         description: Digest of the image's manifest.
         type: str
         required: true
+extends_documentation_fragment: [proxy]
 attributes:
   check_mode:
     support: full
@@ -92,6 +93,7 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.bundle.registry import Access, Image, make_plan, registry
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.proxy import PROXY, use
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 
 IMAGE = {
@@ -113,11 +115,13 @@ def main() -> None:
             "password": {"type": "str", "no_log": True},
             "probe": {"type": "bool", "default": False},
             "images": {"type": "list", "elements": "dict", "required": True, "options": IMAGE},
+            **PROXY,
         },
         mutually_exclusive=[("auth_file", "username")],
         required_together=[("client_cert", "client_key"), ("username", "password")],
         supports_check_mode=True,
     )
+    use(module.params["proxy"])
     names = ("ca_file", "client_cert", "client_key", "auth_file", "username", "password")
     access = Access(**{name: module.params[name] or "" for name in names})
     images = [Image(entry["reference"], Path(entry["layout"]), entry["digest"]) for entry in module.params["images"]]

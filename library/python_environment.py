@@ -35,6 +35,7 @@ options:
     description: Seconds for the installation.
     type: int
     default: 900
+extends_documentation_fragment: [proxy]
 attributes:
   check_mode:
     support: full
@@ -67,6 +68,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.controller.python_environment import Environment, make_plan, version
+from ansible.module_utils.trainyard.core.proxy import PROXY, use
 from ansible.module_utils.trainyard.core.runner import run_plan
 
 
@@ -79,9 +81,11 @@ def main() -> None:
             "sha256": {"type": "str", "default": ""},
             "python": {"type": "path", "default": "/usr/bin/python3"},
             "timeout": {"type": "int", "default": 900},
+            **PROXY,
         },
         supports_check_mode=True,
     )
+    use(module.params.pop("proxy"))
     wanted = Environment(**{**module.params, "path": Path(module.params["path"])})
     run_plan(module, lambda: make_plan(wanted, version(wanted)))
 

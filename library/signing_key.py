@@ -24,6 +24,7 @@ options:
     description: File for the key. Its folder is created.
     type: path
     required: true
+extends_documentation_fragment: [proxy]
 attributes:
   check_mode:
     support: full
@@ -56,6 +57,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.bundle.vendor import vendor_apt
 from ansible.module_utils.trainyard.bundle.vendor.http import HttpError
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.proxy import PROXY, use
 
 
 def main() -> None:
@@ -64,9 +66,11 @@ def main() -> None:
             "url": {"type": "str", "required": True},
             "fingerprint": {"type": "str", "required": True},
             "path": {"type": "path", "required": True},
+            **PROXY,
         },
         supports_check_mode=True,
     )
+    use(module.params["proxy"])
     path = Path(module.params["path"])
     fingerprint = module.params["fingerprint"].replace(" ", "").upper()
     kept = path.read_text(encoding="ascii", errors="replace") if path.is_file() else ""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import TrainyardError
+from ..core.proxy import PROXY, use
 from ..core.waiter import CLOCK, Clock, wait_until
 
 _LOGIN = "Check that the credentials are correct and have not expired, and that the region is enabled for the account."
@@ -367,6 +368,7 @@ def state_of(found: dict[str, Any] | None) -> State:
 CONNECTION: dict[str, dict[str, Any]] = {
     "profile": {"type": "str"},
     "region": {"type": "str"},
+    **PROXY,
 }
 
 WAITING: dict[str, dict[str, Any]] = {
@@ -377,6 +379,7 @@ WAITING: dict[str, dict[str, Any]] = {
 
 def opened(params: Mapping[str, Any]) -> Aws:
     """Return the connection for a module's options; see `connect`."""
+    use(params["proxy"])
     return connect(params["profile"], params["region"])
 
 

@@ -25,6 +25,10 @@ OPTIONS = {
 }
 
 
+_PROXIES = {"https_proxy": "https", "no_proxy": "no"}
+"""Variables that apt reads -> names in `getproxies`. As an option, other users would see a password."""
+
+
 class PrivateApt:
     """A private instance of apt. The constructor reads the indexes.
 
@@ -50,9 +54,10 @@ class PrivateApt:
         if is_strict:
             (root / "apt.conf").write_text('Dir::Etc::parts "/dev/null"; Dir::Etc::main "/dev/null";', encoding="ascii")
             self._environment["APT_CONFIG"] = str(root / "apt.conf")
-            # Use the same CA and proxy as other downloads; apt reads neither variable.
+            # Use the same CA and proxy as other downloads; apt reads no CA, and only these names.
             options["Acquire::https::CAInfo"] = os.environ.get("SSL_CERT_FILE")
-            options["Acquire::https::Proxy"] = urllib.request.getproxies().get("https")
+            proxies = urllib.request.getproxies()
+            self._environment |= {name: proxies[key] for name, key in _PROXIES.items() if key in proxies}
         self._options = [f"--option={name}={value}" for name, value in options.items() if value]
         self.archives = root / "cache" / "archives"
         self("apt-get", "update", timeout=300)

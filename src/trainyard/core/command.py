@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from .errors import CommandError
+from .proxy import without
 
 FIRST_LINES = 5
 """Lines that an error quotes from the start of a failed program's output, where apt reports the cause."""
@@ -42,6 +43,7 @@ def run(
     :param timeout: seconds after which the program and the children in its session are killed.
     :param env: variables added to this process's environment.
     :param inherit: whether the program inherits this process's environment; otherwise `env` is its whole environment.
+        A program of `OF_THE_API` inherits no proxy.
     :param ok: exit statuses that are not an error.
     :param largest: largest file in bytes that the program may write (SIGXFSZ beyond it); 0 for no limit.
     :param outlives: the program keeps running if this process is killed, as is right for programs that change a host;
@@ -53,7 +55,7 @@ def run(
             process = subprocess.Popen(
                 [*_bounds(outlives, largest), *argv],
                 cwd=cwd,
-                env={**(os.environ if inherit else {}), **(env or {})},
+                env={**(_inherited(argv[0]) if inherit else {}), **(env or {})},
                 stdin=given if stdin is not None else subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -75,6 +77,14 @@ def run(
             f"{' '.join(argv[:3])} ended with status {status}: {_tail(stdout, stderr)}", argv=list(argv), status=status
         )
     return subprocess.CompletedProcess(argv, status, stdout, stderr)
+
+
+OF_THE_API = frozenset({"kubeadm", "kubectl"})
+"""Programs that call the API server. kubeadm would also copy a proxy of its environment into static pods."""
+
+
+def _inherited(program: str) -> Mapping[str, str]:
+    return without(os.environ) if os.path.basename(program) in OF_THE_API else os.environ
 
 
 STARTER = "TRAINYARD_STARTER"
