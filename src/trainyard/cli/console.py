@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import click
 
 from ..core.errors import TrainyardError
+from ..core.proxy import without
 from ..kube.connection import connect
 from ..site.inventory import places
 from . import terminal
@@ -44,7 +46,8 @@ def forward(kubeconfig: str, ports: tuple[int, int]) -> int:
         )
     arguments = [f"{port}:{port}" for port in ports]
     forwarding = [program, f"--kubeconfig={kubeconfig}", f"--namespace={NAMESPACE}", "port-forward", "service/console"]
-    with subprocess.Popen([*forwarding, *arguments], stdout=subprocess.PIPE, text=True) as process:
+    environment = without(os.environ)
+    with subprocess.Popen([*forwarding, *arguments], stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         try:
             # The first line of kubectl reports the open ports. Errors go to standard error.

@@ -1,8 +1,8 @@
 """Connections to an API server: through the official client, or fast and read-only.
 
-The official client handles kubeconfig, certificates and proxies. The fast connection is for interactive programs:
-importing the official client takes half of their run time. It supports the kubeconfigs that kubeadm writes. The
-official client handles all others.
+The official client handles kubeconfig and certificates. The fast connection is for interactive programs: importing the
+official client takes half of their run time. It supports the kubeconfigs that kubeadm writes. The official client
+handles all others. Neither uses a proxy of the environment: the API server is part of the site.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def connect(kubeconfig: str) -> Api:
         )
     configuration = Configuration()
     configuration.retries = False
+    configuration.proxy = None
     try:
         load_kube_config(config_file=kubeconfig, client_configuration=configuration)
         client = ApiClient(configuration)
@@ -137,7 +138,6 @@ def refuse_certificate(error: BaseException, kubeconfig: str) -> None:
 _CLUSTER = {"server", "certificate-authority", "certificate-authority-data"}
 _USER = {"client-certificate", "client-certificate-data", "client-key", "client-key-data", "token"}
 """Supported fields. A kubeconfig with any other field is left to the official client."""
-_PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
 def connect_to_look(kubeconfig: str) -> Api:
@@ -212,7 +212,7 @@ def _server(kubeconfig: str) -> _Server | None:
     user = _named(known, "users", "user", context["user"])
     place = urlsplit(cluster["server"])
     plain = place.scheme == "https" and place.hostname and place.path in ("", "/")
-    if not plain or cluster.keys() - _CLUSTER or user.keys() - _USER or any(map(os.environ.get, _PROXIES)):
+    if not plain or cluster.keys() - _CLUSTER or user.keys() - _USER:
         return None
     folder = os.path.dirname(os.path.abspath(kubeconfig))
     tls = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority", folder))

@@ -7,6 +7,7 @@ import http.server
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -126,9 +127,19 @@ def test_what_is_not_understood_is_left_to_the_official_client(
         ("https://127.0.0.1:9", {"insecure-skip-tls-verify": True}),
     ):  # fmt: skip
         assert connection.connect_to_look(kubeconfig(tmp_path, url, cluster)) is other
-    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
-    assert connection.connect_to_look(kubeconfig(tmp_path, "https://127.0.0.1:9")) is other
     assert connection.connect_to_look("/nowhere") is other
+
+
+@pytest.mark.parametrize("connect", [connection.connect, connection.connect_to_look], ids=["official", "fast"])
+def test_no_proxy_of_the_environment_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Callable[[str], Api]
+) -> None:
+    """The API server is part of the site, and at an address that a proxy to the internet does not reach."""
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with tls_server(Says, pair_file(tmp_path / "pair", *SERVER)) as url:
+        assert json.loads(connect(kubeconfig(tmp_path, url)).call("GET", "/version"))["path"] == "/version"
 
 
 def test_why_does_not_import_the_official_client() -> None:
