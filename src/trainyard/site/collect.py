@@ -10,10 +10,12 @@ from typing import Any
 
 import yaml
 from ansible.errors import AnsibleError
+from ansible.parsing.vault import is_encrypted_file
 
 from ..core.errors import TrainyardError
 from .rules import DEFAULTS_READ
 from .site_model import MAGIC, UNRESOLVED, Option, Setting
+from .stated import parts_of
 from .variable_rules import SCALARS, typed
 
 try:
@@ -109,8 +111,10 @@ def collect_settings(
             hosts.remove("localhost")
         wanted = name in options or name in DEFAULTS_READ or name.startswith(prefixes)
         option = options.get(name, Option("raw"))
-        for resolved, sharing in _resolved(resolver, hosts, value) if wanted else [(UNRESOLVED, hosts)]:
-            settings.append(Setting(name, as_declared(resolved, option), tuple(sharing), _origin(value), controller))
+        for resolved, sharing in _resolved(resolver, hosts, value, option) if wanted else [(UNRESOLVED, hosts)]:
+            sealed = _sealed(raw[sharing[0]], value, resolved) if option.no_log else frozenset()
+            declared = as_declared(resolved, option)
+            settings.append(Setting(name, declared, tuple(sharing), _origin(value), controller, sealed))
     return settings
 
 
@@ -130,15 +134,47 @@ def as_declared(value: Any, option: Option) -> Any:
     return value
 
 
-def _resolved(resolver: Resolver, hosts: list[str], value: Any) -> list[tuple[Any, list[str]]]:
-    """Return the values of a variable, each with its hosts. A template may give a different value for each host."""
-    if _kind(value) != "template":
-        return [(resolver.value(hosts[0], value), hosts)]
+def _resolved(resolver: Resolver, hosts: list[str], value: Any, option: Option) -> list[tuple[Any, list[str]]]:
+    """Return the values of a variable, each with its hosts. A template may give a different value for each host.
+
+    A secret dictionary is returned without the keys that are unknown before the run, so that the others are checked.
+    """
+
+    def of(host: str) -> Any:
+        if not (option.no_log and isinstance(value, Mapping)):
+            return resolver.value(host, value)
+        known = {key: resolver.value(host, each) for key, each in value.items()}
+        return {key: each for key, each in known.items() if each is not UNRESOLVED}
+
+    if _kind(value) == "plain":
+        return [(of(hosts[0]), hosts)]
     found: dict[str, tuple[Any, list[str]]] = {}
     for host in hosts:
-        one = resolver.value(host, value)
+        one = of(host)
         found.setdefault(repr(one), (one, []))[1].append(host)
     return list(found.values())
+
+
+def _sealed(raw: Mapping[str, Any], value: Any, resolved: Any) -> frozenset[str]:
+    """Return the keys of a dictionary that have an encrypted part, also through other variables.
+
+    :param raw: the untemplated variables of a host; `value` is one of them, and `resolved` the same without templates.
+    """
+    keys = resolved if isinstance(resolved, Mapping) else ()
+    parts = value if isinstance(value, Mapping) else dict.fromkeys(keys, value)
+    return frozenset(str(key) for key, each in parts.items() if any(map(_is_encrypted, parts_of(raw, each))))
+
+
+def _is_encrypted(value: Any) -> bool:
+    if _kind(value) == "opaque":
+        return True
+    tag = Origin.get_tag(value) if Origin else None
+    try:
+        with open(tag.path if tag else "", "rb") as stream:
+            return bool(is_encrypted_file(stream))
+    except (OSError, TypeError):
+        # A value of a call has no file.
+        return False
 
 
 def _origin(value: Any) -> str:

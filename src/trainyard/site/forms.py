@@ -41,11 +41,13 @@ class Form:
     :param fault: why a value is refused, as a clause.
     :param remedy: a sentence with an example, or a function from the refused text to that sentence.
     :param accepts: whether a text has the form.
+    :param has_login: a value may contain a password. Then a text with an @ is not shown.
     """
 
     fault: str
     remedy: str | Callable[[str], str]
     accepts: Callable[[str], bool]
+    has_login: bool = False
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -168,6 +170,34 @@ def is_url(text: str) -> bool:
     return found.scheme in ("http", "https") and is_host(host) and found.username is None and port_is_good
 
 
+_PROXY = re.compile(r"https?://(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@?[A-Za-z0-9.:[\]-]+/?", re.ASCII)
+"""Characters of a URL with a login, a host and a port (RFC 3986, section 3.2). None of them ends a quoted text."""
+
+
+def is_proxy(text: str) -> bool:
+    """Return whether a text is the URL of a proxy: http or https, a login, a host and a port, and nothing else."""
+    if not _PROXY.fullmatch(text):
+        return False
+    try:
+        found = urlsplit(text)
+        port_is_good = found.port is None or found.port > 0
+    except ValueError:
+        return False
+    return is_host(found.hostname or "") and port_is_good and found.username != "" and not found.netloc.endswith(":")
+
+
+def login_of(text: Any) -> tuple[str, str]:
+    """Return the user and the password in a URL, encoded as there; empty without them."""
+    given = str(text or "")
+    user, _, password = (given.partition("://")[2] or given).rpartition("@")[0].partition(":")
+    return user, password
+
+
+def is_proxy_exception(text: str) -> bool:
+    """Return whether a text is a host, a network, or a domain with a leading dot, as in NO_PROXY."""
+    return is_host(text) or is_network(text) or (text.startswith(".") and is_dns_name(text[1:]))
+
+
 def is_apt_uri(text: str) -> bool:
     """Return whether a text is a URI of an apt source (sources.list(5)), such as https, file or mirror+https."""
     try:
@@ -222,6 +252,14 @@ FORMS: Mapping[str, Form] = {
     ),
     "apt_uri": Form("not a URI of an apt source", 'Write it as in "https://deb.example.org/debian".', is_apt_uri),
     "url": Form("not a URL", "Write it with http:// or https://, and without a login.", is_url),
+    "proxy": Form(
+        "not a proxy", 'Write it with its scheme, as in "http://proxy.example.org:3128".', is_proxy, has_login=True
+    ),
+    "proxy_exception": Form(
+        "neither a host, a network nor a domain",
+        'Write it as in "registry.example.org", "10.0.0.0/8" or ".example.org".',
+        is_proxy_exception,
+    ),
     "socket": Form(
         "not a socket",
         'Write "unix://" and an absolute path.',
@@ -277,7 +315,8 @@ def _faults(setting: Setting, key: str, value: Any, form: Any) -> Iterator[Probl
         wanted = FORMS[form]
         if isinstance(value, (str, int)) and not wanted.accepts(str(value)):
             remedy = wanted.remedy if isinstance(wanted.remedy, str) else wanted.remedy(str(value))
-            yield problem(setting, wanted.fault, remedy, key=key, value=value)
+            shown = "(hidden)" if wanted.has_login and "@" in str(value) else value
+            yield problem(setting, wanted.fault, remedy, key=key, value=shown)
     elif isinstance(form, Sequence):
         for index, each in enumerate(value if isinstance(value, list) else []):
             yield from _faults(setting, f"{key}[{index}]", each, form[0])

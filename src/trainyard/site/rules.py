@@ -11,6 +11,7 @@ from .host_rules import HOST_RULES
 from .inventory_file_rules import INVENTORY_FILE_RULES
 from .namespace_rules import NAMESPACE_RULES
 from .network_rules import NETWORK_RULES, NETWORK_VARIABLES
+from .proxies import PROXY_RULES
 from .reprovision_rules import REPROVISION_RULES
 from .site_model import Problem, Site
 from .storage_rules import BACKEND_RULES, EFS_RULES, STORAGE_RULES
@@ -24,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     *INVENTORY_FILE_RULES,
     *VARIABLE_RULES,
     *FORM_RULES,
+    *PROXY_RULES,
     *SUPPLY_RULES,
     *HOST_RULES,
     *NETWORK_RULES,
@@ -41,6 +43,7 @@ EFS_VERB_RULES: tuple[Rule, ...] = (
     *INVENTORY_FILE_RULES,
     *VARIABLE_RULES,
     *FORM_RULES,
+    *PROXY_RULES,
     *STORAGE_RULES,
     *BACKEND_RULES,
     *EFS_RULES,

@@ -72,6 +72,7 @@ class Setting:
     :param hosts: empty for a role's default.
     :param origin: "file:line" of the value, or empty.
     :param controller: whether the controller has it, too, as for a variable of all hosts.
+    :param sealed: keys of a secret dictionary that have an encrypted part.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Setting:
     hosts: tuple[str, ...] = ()
     origin: str = ""
     controller: bool = True
+    sealed: frozenset[str] = frozenset()
 
     @property
     def resolved(self) -> bool:
