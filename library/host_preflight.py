@@ -119,6 +119,10 @@ options:
     type: int
     choices: [1, 2]
     default: 1
+  proxied:
+    description: Whether the site has a proxy. Otherwise the result lists the files of the host that name one.
+    type: bool
+    default: false
   systems:
     description: Supported systems as ID-VERSION_ID of C(/etc/os-release).
     type: list
@@ -153,6 +157,10 @@ host:
     network_manager, hosts_template.
   returned: always
   type: dict
+proxies:
+  description: Path -> proxy, without its login, of files that set a proxy for all programs; empty with O(proxied).
+  returned: always
+  type: dict
 cluster:
   description: Cluster in the host's own files - source, name, server, cas (SHA-256), whether this project created it
     there (made), and whether this project has changed this host (known). Empty for a host that is not a node.
@@ -182,6 +190,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.proxy import of_files
 from ansible.module_utils.trainyard.core.runner import fail
 from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, software
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
@@ -235,6 +244,7 @@ def main() -> None:
             "images_mib": {"type": "int", "default": 0},
             "eviction": {"type": "dict", "default": {}},
             "cgroup": {"type": "int", "choices": [1, 2], "default": 1},
+            "proxied": {"type": "bool", "default": False},
             "systems": {"type": "list", "elements": "str", "required": True},
         },
         supports_check_mode=True,
@@ -260,6 +270,7 @@ def main() -> None:
         diff=plan.diff(),
         steps=[step.what for step in plan.steps],
         host=host.as_dict(),
+        proxies={} if module.params["proxied"] else of_files(),
         cluster=cluster_membership.as_dict(member),
         ansible_facts={"node_address": facts.node_address(), **({"cluster_is_known": True} if given else {})},
     )

@@ -5,13 +5,16 @@ There is no module of this name, as nothing runs on a host.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from trainyard.core.untrusted import at, items, line
+from trainyard.core.proxy import of_environment
+from trainyard.core.untrusted import at, items, line, mapping
+from trainyard.site.proxies import SCHEMES
 
 UNREACHABLE = "unreachable"
 PARTS = ("code", "cause", "remedy")
@@ -20,6 +23,12 @@ TWINS = (
     "{hosts} have the same machine-id: they are copies of one disk. On all but one, remove /etc/machine-id and run "
     "systemd-machine-id-setup."
 )
+PROXIES = (
+    "base_proxy is empty, but {hosts} {verb} a proxy: {where}. Set base_proxy, which apt, containerd and downloads use "
+    "(docs/tasks/check-hosts.md)."
+)
+MOST_FILES = 10
+"""Files of a host that a warning names."""
 
 
 class ActionModule(ActionBase):
@@ -46,7 +55,10 @@ class ActionModule(ActionBase):
         # A host outside the limit of the call was not checked.
         names = [name for name in arguments["hosts"] if name in later or "host_reasons" in known[name]]
         hosts = {name: _state(known[name], name in later) for name in names}
-        warnings = _twins(hosts)
+        # The controller downloads as root, and sudo drops the environment.
+        proxied = self._templar.template(task_vars.get("base_proxy") or {})
+        own = "" if any(map(proxied.get, SCHEMES)) else of_environment(os.environ)
+        warnings = [*_twins(hosts), *_proxies(known, {"its environment": own} if own else {})]
         width = max(map(len, hosts), default=0)
         lines = [_line(name, host, width) for name, host in hosts.items()]
         return {**result, "changed": False, "hosts": hosts, "warnings": warnings, "report": lines}
@@ -87,6 +99,22 @@ def _twins(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if host.get("machine_id"):
             same[host["machine_id"]].append(name)
     return [TWINS.format(hosts=" and ".join(names)) for names in same.values() if len(names) > 1]
+
+
+def _proxies(known: Mapping[str, Mapping[str, Any]], controller: Mapping[str, str]) -> list[str]:
+    """Return a warning for each group of hosts that name the same proxy in the same files.
+
+    :param controller: the same for this machine.
+    """
+    same: defaultdict[str, list[str]] = defaultdict(list)
+    for name, found in {**known, "this controller": {"__base_preflight": {"proxies": controller}}}.items():
+        seen = list(mapping(at(found, "__base_preflight", "proxies")).items())[:MOST_FILES]
+        if where := ", ".join(f"{line(url, 200)} in {line(path, 200)}" for path, url in seen):
+            same[where].append(name)
+    return [
+        PROXIES.format(hosts=" and ".join(names), verb="names" if len(names) == 1 else "name", where=where)
+        for where, names in same.items()
+    ]
 
 
 def _line(name: str, host: Mapping[str, Any], width: int) -> str:

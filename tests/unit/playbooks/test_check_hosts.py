@@ -73,7 +73,8 @@ def check(
         [program, "-i", str(folder / "hosts.yml"), str(ROOT / "playbooks" / "_check_hosts.yml"), *arguments],
         cwd=ROOT,
         env={
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
+            "https_proxy": "http://user:s3cret@proxy.example.org:3128",
             "ANSIBLE_ACTION_PLUGINS": f"{folder}/actions:{ROOT}/plugins/action",
             "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
             "ANSIBLE_CALLBACKS_ENABLED": "inventory_files",
@@ -110,8 +111,9 @@ def test_all_reasons_of_all_hosts_appear_at_once(tmp_path: Path) -> None:
     assert "it has 512 MiB of memory. Give it more. | no interface has the address 192.0.2.7" in shown
     assert "w1 cannot resolve endpoint.invalid" in shown
     assert re.search(r"w3   unreachable +Ansible cannot connect to it\.", shown)
-    (twins,) = result["warnings"]
+    twins, proxies = result["warnings"]
     assert twins.startswith("cp1 and w2 have the same machine-id")
+    assert "this controller names a proxy: http://***@proxy.example.org:3128 in its environment" in proxies
 
 
 def test_hosts_outside_the_limit_are_not_called_unreachable(tmp_path: Path) -> None:

@@ -59,6 +59,29 @@ def test_any_answer_of_a_host_gives_a_line(report: ModuleType, changes: dict[str
     assert report._line("w1", state, 2).startswith("w1  ")
 
 
+PROXY = {"/etc/environment": "http://***@proxy:3128"}
+
+
+def seen(proxies: Any) -> dict[str, Any]:
+    return {"__base_preflight": {"proxies": proxies}}
+
+
+def test_a_proxy_that_only_the_environment_names_is_reported(report: ModuleType) -> None:
+    known = {"cp1": seen(PROXY), "w1": seen(PROXY), "w2": seen({}), "w3": {}}
+    (hosts, controller) = report._proxies(known, {"its environment": "http://other:80"})
+    assert hosts.startswith("base_proxy is empty, but cp1 and w1 name a proxy: http://***@proxy:3128 in /etc/env")
+    assert "but this controller names a proxy: http://other:80 in its environment. Set base_proxy" in controller
+    assert report._proxies({"w2": seen({}), "w3": {}}, {}) == []
+
+
+@pytest.mark.parametrize("answer", ["text", ["a"], {"a": {"b": 1}}, {7: None}, {"/x\ncp1 works\x1b[2J": "y\nz"}])
+def test_any_proxies_of_a_host_give_one_line(report: ModuleType, answer: Any) -> None:
+    text = "".join(report._proxies({"w1": seen(answer)}, {}))
+    assert "\n" not in text and "\x1b" not in text
+    (many,) = report._proxies({"w1": seen({f"/{number}": "http://p" for number in range(1000)})}, {})
+    assert len(many) < 1000
+
+
 def test_a_host_cannot_forge_a_line_of_another(report: ModuleType) -> None:
     forged = {"code": "memory", "cause": "x\ncp1  works\x1b[2J", "remedy": "y"}
     state = report._state({**GOOD, "host_reasons": [forged]}, later=False)
