@@ -31,7 +31,7 @@ artefacts:
 """
 INSTALLED = """
 from ansible.module_utils.basic import AnsibleModule
-AnsibleModule({"packages": {"type": "list"}}).exit_json()
+AnsibleModule({"packages": {"type": "list"}, "proxy": {"type": "dict"}}).exit_json()
 """
 """Stands for apt_packages: what the role installs is not for this machine."""
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 BUNDLE = """
 from ansible.module_utils.basic import AnsibleModule
-OPTIONS = ("lock", "project", "cache_dir", "source", "artefacts", "progress_file")
+OPTIONS = ("lock", "project", "cache_dir", "source", "artefacts", "progress_file", "proxy")
 module = AnsibleModule({name: {"type": "raw"} for name in OPTIONS}, supports_check_mode=True)
 made = {name: {"digest": "sha256:" + "1" * 64, "layout": "/x"} for name in module.params["artefacts"]}
 module.exit_json(artefacts=made, missing=[], recipes=[])
@@ -34,7 +34,10 @@ TRAINING = (
     *("kubeconfig", "training", "state", "replace", "resume", "wait", "log_dir", "token_dir", "isolation_probe"),
     *("isolation_control", "pull_registry", "pull_username", "pull_password", "progress_file"),
 )
-PUSH = ("registry", "ca_file", "client_cert", "client_key", "auth_file", "username", "password", "images", "probe")
+PUSH = (
+    *("registry", "ca_file", "client_cert", "client_key", "auth_file", "username", "password", "images", "probe"),
+    "proxy",
+)
 SITE = {
     "supply": "mirror",
     "site_dir": "/tmp/site",
