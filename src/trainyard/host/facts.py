@@ -20,6 +20,7 @@ from typing import Any
 
 from ..core.finding import Finding
 from ..core.waiter import CLOCK, Clock
+from . import port_probe
 from .preflight_checks import Reason, reason
 
 STA_UNSYNC = 0x0040
@@ -353,6 +354,9 @@ def _listening(base: Path) -> Iterator[tuple[int, str]]:
 def _holders(base: Path) -> Iterator[tuple[int, str, str]]:
     """Yield process ID, program and inode for each socket of each process."""
     for process in (base / "proc").glob("[0-9]*"):
+        # A check that was cut off may have left its listener, which ends by itself.
+        if text_of(process / "comm").strip() == port_probe.NAME:
+            continue
         # The kernel appends this mark if the program's file was replaced while it runs.
         program = os.path.basename(_target(process / "exe")).removesuffix(" (deleted)")
         for descriptor in _listdir(process / "fd"):

@@ -1,6 +1,7 @@
 """Firewalls of a host that close ports which other hosts of the site need: nftables and ufw.
 
-The rules are read, and nothing is sent: a firewall between hosts is not seen. IPv6 and interfaces are not compared.
+The rules are read, and nothing is sent: `port_probe` finds firewalls between hosts. IPv6 and interfaces are not
+compared.
 """
 
 from __future__ import annotations

@@ -185,6 +185,13 @@ CHECKS: Mapping[str, Check] = {
         "{where} drops connections that other hosts need: {ports}",
         "Open the ports: `{commands}`, then {end}.",
     ),
+    "unreached": Check(
+        "Packets pass between the hosts",
+        "connections from {sources} do not reach {target} ({address}) at {ports}: {why}. No firewall that the check "
+        "reads closes them on {target}",
+        "Open these ports in the network between the two hosts, for example in the provider's security group. "
+        "docs/reference/ports.md lists all ports.",
+    ),
     "forward_drop": Check(
         "No firewall drops packets of pods in a table of its own",
         "the chain {chain} of the nftables table {family} {table} drops packets of pods",
