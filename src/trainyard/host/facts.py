@@ -76,6 +76,11 @@ NO_LIMIT = 1 << 60
 
 HOSTS_TEMPLATE = "etc/cloud/templates/hosts.debian.tmpl"
 """Template of cloud-init for Debian and Ubuntu (cc_update_etc_hosts, `manage_etc_hosts: true`)."""
+FIREWALL = "etc/trainyard/firewall.nft"
+CRI = "etc/containerd/conf.d/10-trainyard.toml"
+CNI_DIR = "/etc/cni/net.d"
+"""containerd's own default, which nodes of earlier versions have."""
+CNI_SETTING = re.compile(r'^\s*conf_dir = "(/[\w./-]+)"$', re.MULTILINE)
 
 MACHINE = "x86_64"
 """The architecture of all images (oci/layout.py)."""
@@ -103,6 +108,8 @@ class Host:
     :param cgroup: version of the cgroup hierarchy that the kubelet would use, 1 or 2.
     :param machine_id: digest of /etc/machine-id, to compare hosts; empty without one.
     :param network_manager: whether NetworkManager is installed, which would manage the interfaces of pods.
+    :param cni_dir: folder of the CNI files that this project has configured in containerd; empty before.
+    :param firewall: whether the role `firewall` keeps a table for the host.
     :param hosts_template: whether cloud-init has a template from which it writes /etc/hosts at each boot.
     """
 
@@ -125,6 +132,8 @@ class Host:
     machine_id: str = ""
     network_manager: bool = False
     hosts_template: bool = False
+    firewall: bool = False
+    cni_dir: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -181,6 +190,8 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         machine_id=_machine_id(base),
         network_manager=(base / "usr/sbin/NetworkManager").exists(),
         hosts_template=(base / HOSTS_TEMPLATE).is_file(),
+        firewall=(base / FIREWALL).is_file(),
+        cni_dir=_cni_dir(base),
     )
 
 
@@ -298,6 +309,11 @@ def _machine_id(base: Path) -> str:
     """Return a digest, because the identifier itself shall not leave the host (machine-id(5))."""
     text = text_of(base / "etc/machine-id").strip()
     return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
+
+
+def _cni_dir(base: Path) -> str:
+    found = CNI_SETTING.search(text_of(base / CRI))
+    return found[1] if found else CNI_DIR if (base / CRI).is_file() else ""
 
 
 def _has_capability(base: Path, number: int) -> bool:

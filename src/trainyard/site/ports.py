@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ..core.untrusted import at, items, line, mapping, whole
@@ -46,7 +47,12 @@ def _address(known: Any, *names: str) -> str:
 
 
 def needed_ports(
-    ports: Ports, host: str, groups: Groups, addresses: Mapping[str, str], pods: str
+    ports: Ports,
+    host: str,
+    groups: Groups,
+    addresses: Mapping[str, str],
+    pods: str,
+    others: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     """Return port, protocol and sources (texts) of each port that another host needs.
 
@@ -54,6 +60,7 @@ def needed_ports(
     :param host: name of the host in the inventory.
     :param groups: Ansible's groups; `addresses` is the result of `site_addresses`.
     :param pods: network of the pods.
+    :param others: `controller` and `clients` -> their networks, if they are known.
     """
     found = []
     for port in ports:
@@ -62,6 +69,7 @@ def needed_ports(
         names = dict.fromkeys(name for source in port["from"] if source in GROUPS for name in groups.get(source, ()))
         sources = [addresses[name] for name in names if name != host and name in addresses]
         sources += [pods] if PODS in port["from"] else []
+        sources += [network for name in port["from"] for network in others.get(name, ())]
         if sources:
             found.append({"port": port["port"], "protocol": port.get("protocol", "tcp"), "sources": sources})
     return found
@@ -71,11 +79,11 @@ def port_probes(ports: Ports, hostvars: Any, groups: Groups, addresses: Mapping[
     """Return which hosts listen on which ports, and who connects to whom, so that closed ports between them are found.
 
     Each new host connects to the control plane, the mirror and three others, and each control plane host to the new
-    hosts. A host whose own firewall was refused is no target, because that reason already names its ports.
+    hosts. A host whose own firewall is known is no target.
 
     :param hostvars: Ansible's variables of all hosts, after their checks.
-    :return: `listen` (host -> ports) and `connect` (host -> targets without `listens`); both are empty if no host is
-        new.
+    :return: `listen` (host -> ports), `connect` (host -> targets without `listens`), and `new` (hosts that are no
+        nodes); all are empty if no host is new.
     """
     cluster, control_plane = groups.get("cluster", ()), groups.get("control_plane", ())
     mirror = groups.get("mirror", ())
@@ -83,9 +91,11 @@ def port_probes(ports: Ports, hostvars: Any, groups: Groups, addresses: Mapping[
     checked = [name for name in known if known[name].get("host_reasons") is not None and name in addresses]
     new = [name for name in checked if name in cluster and _is_new(known[name])]
     if not new:
-        return {"listen": {}, "connect": {}}
-    closed = {name for name in checked if CLOSED in [at(each, "code") for each in items(known[name]["host_reasons"])]}
+        return {"listen": {}, "connect": {}, "new": []}
+    closed = {name for name in checked if _is_closed(known[name])}
     members = [name for name in cluster if name in checked]
+    # With `site_hosts`, the control plane is not checked. Its programs listen, or a join would fail.
+    reachable = {*checked, *(name for name in control_plane if name in addresses and "host_reasons" not in known[name])}
     connect: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for name in checked:
         targets = list(control_plane) if name in new else []
@@ -93,7 +103,7 @@ def port_probes(ports: Ports, hostvars: Any, groups: Groups, addresses: Mapping[
         if name in new:
             place = members.index(name)
             targets += [*mirror, *(members[place + 1 :] + members[:place])[:OTHERS]]
-        for target in dict.fromkeys(each for each in targets if each in checked and each != name):
+        for target in dict.fromkeys(each for each in targets if each in reachable and each != name):
             if target not in closed:
                 connect[name] += _between(ports, name, target, groups, addresses)
     listeners = [*new, *(name for name in checked if name in mirror)]
@@ -109,6 +119,12 @@ def _is_new(known: Mapping[str, Any]) -> bool:
     """Return whether a host is no node. The check of a refused host does not report it; a node's ports are taken."""
     found = at(known, "__base_preflight", "cluster")
     return found == {} or (found is None and bool(known["host_reasons"]))
+
+
+def _is_closed(known: Mapping[str, Any]) -> bool:
+    """Return whether a host has a known firewall: one that is refused, or the site's own, whose ports follow later."""
+    codes = [at(each, "code") for each in items(known["host_reasons"])]
+    return CLOSED in codes or at(known, "__base_preflight", "host", "firewall") is True
 
 
 def _of(ports: Ports, host: str, groups: Groups) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def to(probes: Mapping[str, Any], name: str) -> list[str]:
 
 
 def test_a_site_without_new_hosts_probes_nothing() -> None:
-    assert port_probes(PORTS, *site(cp1=NODE, w1=NODE, m1=NODE)) == {"listen": {}, "connect": {}}
+    assert port_probes(PORTS, *site(cp1=NODE, w1=NODE, m1=NODE)) == {"listen": {}, "connect": {}, "new": []}
 
 
 def test_a_new_host_and_the_control_plane_connect_to_each_other() -> None:
