@@ -62,8 +62,8 @@ options:
     default: 0
   delivered:
     description:
-      - Folder of archives that another machine made with O(packed). Artefacts with a recipe are taken from there and
-        never built here.
+      - Folder of archives that another machine made with O(packed). Artefacts with a recipe are taken from there. Only
+        code, and programs that run on the controller, are built here.
     type: path
   packed:
     description:
@@ -179,7 +179,7 @@ def _make(module: AnsibleModule) -> None:
     delivered = Path(params["delivered"]) if params["delivered"] else None
     assembly = Assembly(artefacts, params["artefacts"], store, context, params["source"], params["also"], delivered)
     missing, recipes = list(assembly.missing), assembly.recipes
-    kinds = set() if delivered else {assembly.artefacts[name].kind for name in recipes}
+    kinds = assembly.kinds_made_here
     if missing:
         build_machine.check_disk(cache, delivered is not None)
     if kinds & {"debian_packages", "rootfs"}:

@@ -97,6 +97,16 @@ options:
     type: list
     elements: dict
     default: []
+  firewall_address:
+    description: Address of the host in the inventory, if the role C(firewall) is on for it; then the host must have no
+      other firewall, and a node must have this address.
+    type: str
+    default: ""
+  cni_dirs:
+    description: Folders whose CNI files of others are reported.
+    type: list
+    elements: path
+    default: []
   iptables_legacy:
     description: Whether kube-proxy and Calico use iptables-legacy of the host.
     type: bool
@@ -154,7 +164,7 @@ RETURN = r"""
 host:
   description: Properties of the host - system, kernel, memory_mib, cpus, free_mib, container, clock_settable,
     clock_kept, modules_directory, systemd, root, certificate_store, machine, cpu_flags, size_mib, cgroup, machine_id,
-    network_manager, hosts_template.
+    network_manager, hosts_template, firewall, cni_dir.
   returned: always
   type: dict
 proxies:
@@ -164,6 +174,10 @@ proxies:
 cluster:
   description: Cluster in the host's own files - source, name, server, cas (SHA-256), whether this project created it
     there (made), and whether this project has changed this host (known). Empty for a host that is not a node.
+  returned: always
+  type: dict
+cni_files:
+  description: Folder -> CNI files of others in it.
   returned: always
   type: dict
 reasons:
@@ -192,7 +206,7 @@ from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.proxy import of_files
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, software
+from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, remains, software
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES
 from ansible.module_utils.trainyard.host.preflight_checks import refuse
@@ -239,6 +253,8 @@ def main() -> None:
             "resolv_conf": {"type": "str", "default": ""},
             "networks": {"type": "dict", "default": {}},
             "needed_ports": {"type": "list", "elements": "dict", "default": []},
+            "firewall_address": {"type": "str", "default": ""},
+            "cni_dirs": {"type": "list", "elements": "path", "default": []},
             "iptables_legacy": {"type": "bool", "default": False},
             "cpu_flags": {"type": "list", "elements": "str", "default": []},
             "images_mib": {"type": "int", "default": 0},
@@ -272,6 +288,7 @@ def main() -> None:
         host=host.as_dict(),
         proxies={} if module.params["proxied"] else of_files(),
         cluster=cluster_membership.as_dict(member),
+        cni_files=remains.cni_files(module.params["cni_dirs"]),
         ansible_facts={"node_address": facts.node_address(), **({"cluster_is_known": True} if given else {})},
     )
 

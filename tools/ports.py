@@ -29,8 +29,8 @@ For operators whose network or hosts have a firewall.
 Between hosts, a firewall must let these connections pass, and SSH (22/tcp) from the controller to every host.
 Where a port has a variable, the number is its default.
 `playbooks/check_hosts.yml` refuses a host on which another program than that of the table listens.
-It also refuses a new host whose own firewall (nftables, ufw, firewalld) closes one.
-A firewall between hosts is not seen.
+It also refuses a new host whose own firewall (nftables, ufw, firewalld) closes one,
+and a new host that others of the site do not reach.
 
 """
 LOCAL_HEAD = """## On the host itself

@@ -142,6 +142,9 @@ def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -
     calico = Path("calico", artefacts["image_calico_node"]["version"], "calico-vxlan.yaml")
     (www / calico).parent.mkdir(parents=True)
     (www / calico).write_text(manifest)
+    kubectl = Path("release", artefacts["kubectl"]["version"], "bin/linux/amd64/kubectl")
+    (www / kubectl).parent.mkdir(parents=True)
+    shutil.copy(Path(artefacts["kubectl"]["path"]) / "kubectl", www / kubectl)
 
     names = ",".join([f"DNS:{name}" for name in NAMES] + [f"IP:{address}"])
     make = [
@@ -174,6 +177,8 @@ def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -
     digest = hashlib.sha256(manifest.encode()).hexdigest()
     download = {"url": f"{base}/{calico}#sha256={digest}", "file": calico.name}
     entries["calico_vendor_manifest"] |= {"version": calico.parts[1], "upstream": {"downloads": [download]}}
+    digest = hashlib.sha256((www / kubectl).read_bytes()).hexdigest()
+    entries["kubectl"]["upstream"] = {"downloads": [{"url": f"{base}/{kubectl}#sha256={digest}", "file": "kubectl"}]}
     for name, made in artefacts.items():
         vendor, reference = name, made.get("reference", "")
         if name.startswith("image_calico_"):

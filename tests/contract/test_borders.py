@@ -30,7 +30,7 @@ ALLOWED = {
     "aws": {"core"},
     "controller": {"core"},
     "site_lock": {"core", "kube", "project"},
-    "site": {"aws", "core", "kube", "oci", "project", "trainings", "verify"},
+    "site": {"aws", "core", "host", "kube", "oci", "project", "trainings", "verify"},
     "drift": {"core", "kube", "project", "site", "site_lock", "trainings", "verify"},
     "schedule": {"core", "drift", "project", "site", "site_lock"},
     "cli": {"core", "drift", "kube", "project", "schedule", "site", "site_lock", "trainings", "verify", "why"},
@@ -46,7 +46,7 @@ ON_OTHERS = ("oci", "bundle", "controller")
 
 OF_HOSTS = (
     "apt_packages", "containerd_images", "gpu_info", "host_files", "host_preflight", "kernel_settings", "kubeadm_init",
-    "kubeadm_join", "kubeadm_reset", "kubeadm_state", "mount_unit", "node_files", "node_findings",
+    "kubeadm_join", "kubeadm_reset", "kubeadm_state", "mount_unit", "node_files", "node_findings", "port_probe",
     "nvidia_host", "systemd_unit",
 )  # fmt: skip
 """Modules that run on hosts of the cluster."""

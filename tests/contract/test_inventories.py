@@ -151,9 +151,11 @@ def test_real_hosts_are_checked_before_the_first_change(inventory: str, hosts: s
     looking = [
         "Find the nodes that the lab creates later",
         "Check the hosts",
+        "Choose the probes",
+        "Probe the ports between hosts",
         "Report the hosts",
         "Refuse unsuitable hosts",
     ]
     before = ["Validate the inputs", "Check the limit", "Take the locks of the site", *looking, "Check the cluster"]
-    assert [name for name, _ in plays][:9] == [*before, "Prepare the artefacts"], listed
-    assert set(plays[4][1].split()) == set(plays[6][1].split()) == hosts
+    assert [name for name, _ in plays][:11] == [*before, "Prepare the artefacts"], listed
+    assert set(plays[4][1].split()) == set(plays[8][1].split()) == hosts

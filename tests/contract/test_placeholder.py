@@ -7,7 +7,7 @@ from typing import Any
 
 from test_locks import plays
 
-SITE = re.compile(r"\b(cluster|mirror|builders|gpu_nodes|control_plane|workers)\b")
+SITE = re.compile(r"\b(cluster|mirror|builders|gpu_nodes|control_plane|workers|probing)\b")
 CANNOT_END = {
     "Find hosts that dropped out",
     "Probe DNS and a Service from every cluster node",

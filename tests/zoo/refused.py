@@ -46,30 +46,23 @@ def inventory(zoo: Sequence[Row], folder: Path, chosen: Mapping[str, Mapping[str
     hosts = {
         host_of(row): {
             "ansible_host": f"{NETWORK}.{FIRST + number}",
-            "zoo_tasks": str(_tasks(row, folder)) if row.prepare else "",
-            "zoo_packages": list(row.packages),
+            "zoo_rows": [row.name],
             **chosen[row.name],
         }
         for number, row in enumerate(zoo)
     }
     groups = {
         "workers": {"hosts": hosts},
-        "control_plane": {"hosts": {"cp1": {"ansible_host": f"{NETWORK}.10", "zoo_tasks": "", "zoo_packages": []}}},
-        "mirror": {"hosts": {"mirror1": {"ansible_host": f"{NETWORK}.2", "zoo_tasks": "", "zoo_packages": []}}},
+        "control_plane": {"hosts": {"cp1": {"ansible_host": f"{NETWORK}.10"}}},
+        "mirror": {"hosts": {"mirror1": {"ansible_host": f"{NETWORK}.2"}}},
         "cluster": {"children": {"workers": None, "control_plane": None}},
         "lab_hosts": {"children": {"cluster": None, "mirror": None}},
     }
-    variables = {"lab_name": LAB, "lab_subnet": f"{NETWORK}.0/24"}
+    variables = {"lab_name": LAB, "lab_subnet": f"{NETWORK}.0/24", "zoo_temporary": str(folder)}
     target.write_text(yaml.safe_dump({"all": {"children": groups, "vars": variables}}), encoding="utf-8")
     for name in ("group_vars",):
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / "inventories" / "lab" / name)
-    return target
-
-
-def _tasks(row: Row, folder: Path) -> Path:
-    target = folder / f"{row.name}.yml"
-    target.write_text(yaml.safe_dump(list(row.prepare)), encoding="utf-8")
     return target
 
 

@@ -37,7 +37,8 @@ class Assembly:
     :param wanted: names of the requested results; None for all artefacts that are not inputs of others.
     :param source: one of `choose.SOURCES`.
     :param also: names of additional results.
-    :param delivered: folder with artefacts that another machine made from recipes; then no recipe is built here.
+    :param delivered: folder with artefacts that another machine made from recipes; then only
+        artefacts with `is_made_here` are built here.
     """
 
     def __init__(
@@ -86,11 +87,17 @@ class Assembly:
 
     @property
     def recipes(self) -> list[str]:
-        """Return the missing artefacts made from a recipe, on the builder if there is one and it can make them."""
+        """Return the missing artefacts made from a recipe, without those that a controller with a builder makes."""
         return [name for name in self.missing if self._is_recipe(name)]
 
+    @property
+    def kinds_made_here(self) -> set[str]:
+        """Return the kinds of the missing artefacts that this machine makes from a recipe."""
+        made = (name for name in self.missing if self.choices[name].origin == "source" and not self._is_delivered(name))
+        return {self.artefacts[name].kind for name in made}
+
     def _is_recipe(self, name: str) -> bool:
-        made_here = self.delivered is not None and self.artefacts[name].is_made_anywhere
+        made_here = self.delivered is not None and self.artefacts[name].is_made_here
         return self.choices[name].origin == "source" and not made_here
 
     def _is_delivered(self, name: str) -> bool:

@@ -17,8 +17,9 @@ DISK_GIB = 22
 """Space for a build from scratch: Go's caches (11 GiB), image layers (4), the artefacts (3), and temporary files."""
 DISK_AGAIN_GIB = 10
 """Space for new versions of the largest artefacts in addition to the present ones, if the caches exist."""
-DISK_DELIVERED_GIB = 3
-"""Space on a controller with a separate builder: archives of images, the store, and packed archives for nodes."""
+DISK_DELIVERED_GIB = 5
+"""Space on a controller with a separate builder: archives of images, the store, and packed archives for nodes. Go's
+toolchain and caches take 1.6 GiB if the controller compiles kubectl."""
 OS_RELEASE = Path("/etc/os-release")
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 
@@ -101,7 +102,7 @@ def go_folder(minimum: str, cache: Path, pinned: Path) -> str:
 def check_disk(cache: Path, delivered: bool = False) -> None:
     """Check that the bundle's folder is writable and has enough space for a build.
 
-    :param delivered: no artefact is made from a recipe on this machine.
+    :param delivered: a builder makes nearly all artefacts that have a recipe.
     :raises TrainyardError: the user may not write there, or the file system has too little space.
     """
     needed = DISK_AGAIN_GIB if (cache / "go" / "build").is_dir() else DISK_GIB

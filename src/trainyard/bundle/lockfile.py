@@ -89,9 +89,13 @@ class Artefact:
         return "image" if self.kind == "code" else self.kind.removeprefix(VENDOR)
 
     @property
-    def is_made_anywhere(self) -> bool:
-        """Return whether its builder needs neither programs nor root, so that it is made on any controller."""
-        return self.kind == "code"
+    def is_made_here(self) -> bool:
+        """Return whether the controller makes it even if it has a builder.
+
+        Code needs neither programs nor root. A program with `on_controller` runs on the controller, which must not run
+        what a host of the site has made.
+        """
+        return self.kind == "code" or bool(self.recipe.get("on_controller"))
 
     def references(self) -> Iterator[Reference]:
         """Yield all references in the recipe."""

@@ -12,7 +12,7 @@ import click
 from ..core.errors import TrainyardError
 from ..core.proxy import without
 from ..kube.connection import connect
-from ..site.inventory import places
+from ..site.inventory import Places, places
 from . import terminal
 from .logins import NAMESPACE, reach
 
@@ -29,23 +29,31 @@ def command(inventory: tuple[str, ...]) -> None:
     if found.address:
         terminal.echo(found.address)
         return
-    sys.exit(forward(where.kubeconfig, found.ports))
+    sys.exit(forward(where, found.ports))
 
 
-def forward(kubeconfig: str, ports: tuple[int, int]) -> int:
+def forward(where: Places, ports: tuple[int, int]) -> int:
     """Forward the console's ports from this machine until the user ends it, and return the exit status.
 
+    :param where: paths of the site; kubectl is in `bin` of its folder, or on the PATH.
     :param ports: of the pages, and of TensorBoard.
     :raises TrainyardError: there is no kubectl.
     """
-    program = shutil.which("kubectl")
-    if program is None:
+    # The site's own first: its hash and version are those of the lock.
+    program = (where.site_dir and shutil.which(f"{where.site_dir}/bin/kubectl")) or shutil.which("kubectl")
+    if not program:
         raise TrainyardError(
             "There is no kubectl on this machine, so ports cannot be forwarded.",
-            remedy="Install it (the site's nodes have it), or set dashboard_exposure: node_port.",
+            remedy="Run site.yml, which copies it to site_dir/bin, or set dashboard_exposure: node_port.",
         )
     arguments = [f"{port}:{port}" for port in ports]
-    forwarding = [program, f"--kubeconfig={kubeconfig}", f"--namespace={NAMESPACE}", "port-forward", "service/console"]
+    forwarding = [
+        program,
+        f"--kubeconfig={where.kubeconfig}",
+        f"--namespace={NAMESPACE}",
+        "port-forward",
+        "service/console",
+    ]
     environment = without(os.environ)
     with subprocess.Popen([*forwarding, *arguments], stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

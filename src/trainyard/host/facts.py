@@ -20,6 +20,7 @@ from typing import Any
 
 from ..core.finding import Finding
 from ..core.waiter import CLOCK, Clock
+from . import port_probe
 from .preflight_checks import Reason, reason
 
 STA_UNSYNC = 0x0040
@@ -75,6 +76,11 @@ NO_LIMIT = 1 << 60
 
 HOSTS_TEMPLATE = "etc/cloud/templates/hosts.debian.tmpl"
 """Template of cloud-init for Debian and Ubuntu (cc_update_etc_hosts, `manage_etc_hosts: true`)."""
+FIREWALL = "etc/trainyard/firewall.nft"
+CRI = "etc/containerd/conf.d/10-trainyard.toml"
+CNI_DIR = "/etc/cni/net.d"
+"""containerd's own default, which nodes of earlier versions have."""
+CNI_SETTING = re.compile(r'^\s*conf_dir = "(/[\w./-]+)"$', re.MULTILINE)
 
 MACHINE = "x86_64"
 """The architecture of all images (oci/layout.py)."""
@@ -102,6 +108,8 @@ class Host:
     :param cgroup: version of the cgroup hierarchy that the kubelet would use, 1 or 2.
     :param machine_id: digest of /etc/machine-id, to compare hosts; empty without one.
     :param network_manager: whether NetworkManager is installed, which would manage the interfaces of pods.
+    :param cni_dir: folder of the CNI files that this project has configured in containerd; empty before.
+    :param firewall: whether the role `firewall` keeps a table for the host.
     :param hosts_template: whether cloud-init has a template from which it writes /etc/hosts at each boot.
     """
 
@@ -124,6 +132,8 @@ class Host:
     machine_id: str = ""
     network_manager: bool = False
     hosts_template: bool = False
+    firewall: bool = False
+    cni_dir: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -180,6 +190,8 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         machine_id=_machine_id(base),
         network_manager=(base / "usr/sbin/NetworkManager").exists(),
         hosts_template=(base / HOSTS_TEMPLATE).is_file(),
+        firewall=(base / FIREWALL).is_file(),
+        cni_dir=_cni_dir(base),
     )
 
 
@@ -299,6 +311,11 @@ def _machine_id(base: Path) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
+def _cni_dir(base: Path) -> str:
+    found = CNI_SETTING.search(text_of(base / CRI))
+    return found[1] if found else CNI_DIR if (base / CRI).is_file() else ""
+
+
 def _has_capability(base: Path, number: int) -> bool:
     for line in text_of(base / "proc/self/status").splitlines():
         if line.startswith("CapEff:"):
@@ -353,6 +370,9 @@ def _listening(base: Path) -> Iterator[tuple[int, str]]:
 def _holders(base: Path) -> Iterator[tuple[int, str, str]]:
     """Yield process ID, program and inode for each socket of each process."""
     for process in (base / "proc").glob("[0-9]*"):
+        # A check that was cut off may have left its listener, which ends by itself.
+        if text_of(process / "comm").strip() == port_probe.NAME:
+            continue
         # The kernel appends this mark if the program's file was replaced while it runs.
         program = os.path.basename(_target(process / "exe")).removesuffix(" (deleted)")
         for descriptor in _listdir(process / "fd"):

@@ -1,6 +1,7 @@
 """Firewalls of a host that close ports which other hosts of the site need: nftables and ufw.
 
-The rules are read, and nothing is sent: a firewall between hosts is not seen. IPv6 and interfaces are not compared.
+The rules are read, and nothing is sent: `port_probe` finds firewalls between hosts. IPv6 and interfaces are not
+compared.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ def problems(ports: Sequence[Needed], root: Path = Path("/")) -> list[Reason]:
     packets = [nftables.Packet(source, None, each.protocol, each.port) for each in ports for source in each.sources]
     found = []
     for (family, table, chain), closed in nftables.dropping(nftables.ruleset(), "input", packets):
+        # The site's own table is written again before the host needs its ports.
+        if (family, table) == nftables.TABLE:
+            continue
         rule = f"nft insert rule {family} {table} {chain} ip saddr {{source}} {{protocol}} dport {{port}} accept"
         end = "write the rules into the configuration of that firewall, too"
         if table == FIREWALLD:
@@ -68,6 +72,18 @@ def problems(ports: Sequence[Needed], root: Path = Path("/")) -> list[Reason]:
         rule = "ufw allow proto {protocol} from {source} to any port {port}"
         found.append(_reason("ufw", closed, rule, "compare `ufw status`"))
     return found
+
+
+def beside(root: Path = Path("/")) -> list[Reason]:
+    """Return a reason for each firewall of others that drops packets, for a host that gets the site's own.
+
+    A packet passes only if no table drops it, so a port would need a rule in both.
+    """
+    names = [
+        f"the chain {chain} of the nftables table {family} {table}" for family, table, chain in nftables.policies()
+    ]
+    names += ["ufw"] if UFW_ENABLED.search(text_of(root / "etc/ufw/ufw.conf")) else []
+    return [reason("firewall_beside", where=name) for name in names]
 
 
 def _reason(where: str, closed: Sequence[nftables.Packet], rule: str, end: str) -> Reason:

@@ -22,6 +22,8 @@ OF_IPTABLES = (("ip", "filter"), ("ip6", "filter"))
 """Tables of iptables-nft."""
 DROPS = ("drop", "reject")
 LOOPBACK = "lo"
+TABLE = ("inet", "trainyard")
+"""Family and name of the table of the role `firewall`."""
 
 Place = tuple[str, str, str]
 """Family, table and chain."""
@@ -78,11 +80,33 @@ def dropping(found: Sequence[Any], hook: str, packets: Sequence[Packet]) -> Iter
         if chain.get("hook") != hook or place[:2] in OF_IPTABLES or place[0] == "ip6":
             continue
         last = (rules.get(place) or [[]])[-1]
-        if chain.get("policy") != "drop" and not (_is_unconditional(last) and set(_verdicts(last)) & set(DROPS)):
+        if chain.get("policy") != "drop" and not _drops_all(last):
             continue
         dropped = [packet for packet in packets if not _accepts(rules, place, packet, set())]
         if dropped:
             yield place, dropped
+
+
+def policies(found: Sequence[Any] | None = None) -> list[Place]:
+    """Return the chains at the hook `input` that drop packets without conditions, except those of the site's own table.
+
+    :param found: the list of `ruleset`; by default that of the host.
+    """
+    found = ruleset() if found is None else found
+    last: dict[Place, Sequence[Any]] = {}
+    for rule in (mapping(at(each, "rule")) for each in found):
+        last[_place(rule, "chain")] = items(rule.get("expr"))
+    chains = [mapping(at(each, "chain")) for each in found]
+    return [
+        place
+        for chain in chains
+        if chain.get("hook") == "input" and (place := _place(chain, "name"))[:2] != TABLE
+        if chain.get("policy") == "drop" or _drops_all(last.get(place, ()))
+    ]
+
+
+def _drops_all(expressions: Sequence[Any]) -> bool:
+    return _is_unconditional(expressions) and bool(set(_verdicts(expressions)) & set(DROPS))
 
 
 def _place(found: Mapping[str, Any], name: str) -> Place:

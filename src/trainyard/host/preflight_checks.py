@@ -135,8 +135,9 @@ CHECKS: Mapping[str, Check] = {
     "cni_files": Check(
         "No other program configures the network of pods",
         "containerd would take the network of pods from {files}",
-        "If nothing needs them, move them to another folder. podman needs none with `network_backend = \"netavark\"` "
-        "in /etc/containers/containers.conf.",
+        "If nothing needs them, move them to another folder. Only clusters of earlier versions share /etc/cni/net.d "
+        "with other programs; podman needs no file there with `network_backend = \"netavark\"` in "
+        "/etc/containers/containers.conf.",
     ),
     "foreign_file": Check(
         "Files that the site writes have no settings of others",
@@ -184,6 +185,25 @@ CHECKS: Mapping[str, Check] = {
         "The firewall of the host lets other hosts connect",
         "{where} drops connections that other hosts need: {ports}",
         "Open the ports: `{commands}`, then {end}.",
+    ),
+    "firewall_beside": Check(
+        "The role firewall has the only firewall of the host",
+        "firewall_enabled is true, and {where} drops packets, too",
+        "Turn that firewall off, and list its open ports in firewall_accepted_ports. Or set firewall_enabled to false "
+        "for the host, and open the ports of docs/reference/ports.md there.",
+    ),
+    "firewall_address": Check(
+        "The role firewall knows the addresses of all nodes",
+        "firewall_enabled is true, and the node has the address {found}, but the inventory has {known}",
+        "Set kubernetes_node_ip of the host to {found}.",
+    ),
+    "unreached": Check(
+        "Packets pass between the hosts",
+        "connections from {sources} do not reach {target} ({address}) at {ports}: {why}. No firewall that the check "
+        "reads closes them on {target}",
+        "Open these ports in the network between the two hosts, for example in the provider's security group. "
+        "docs/reference/ports.md lists all ports. With firewall_enabled, run site.yml for all hosts, so that each "
+        "admits the new one.",
     ),
     "forward_drop": Check(
         "No firewall drops packets of pods in a table of its own",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from . import nftables
@@ -37,20 +37,22 @@ def other_distributions(root: Path = Path("/")) -> list[Reason]:
     return found
 
 
-CNI = "etc/cni/net.d"
-"""Folder whose first file, in the order of names, configures the network of pods (go-cni, `WithDefaultConf`)."""
 CNI_ENDINGS = (".conf", ".conflist", ".json")
+"""The first of these files, in the order of names, configures the network of pods (go-cni, `WithDefaultConf`)."""
 CALICO = "10-calico.conflist"
 
 
-def cni_files(root: Path = Path("/")) -> list[Reason]:
-    """Return a reason if programs of others configure the network of pods on a host that is no node.
+def cni_files(folders: Iterable[str], root: Path = Path("/")) -> dict[str, list[str]]:
+    """Return folder -> files with which programs of others configure the network of pods.
 
-    Before Calico runs, the node would be ready, and its first pods would get addresses of that network. A file with a
-    name before Calico's would even remain in use.
+    In the cluster's folder they would do harm: before Calico runs, a new node would be ready, and its first pods would
+    get addresses of that network. A file with a name before Calico's would even remain in use.
     """
-    found = sorted(path.name for path in (root / CNI).glob("*") if path.suffix in CNI_ENDINGS and path.name != CALICO)
-    return [reason("cni_files", files=", ".join(f"/{CNI}/{name}" for name in found))] if found else []
+    found = {}
+    for folder in folders:
+        files = (root / folder.lstrip("/")).glob("*")
+        found[folder] = sorted(path.name for path in files if path.suffix in CNI_ENDINGS and path.name != CALICO)
+    return found
 
 
 def remains(root: Path = Path("/")) -> list[Reason]:

@@ -9,7 +9,7 @@ from ..core.errors import TrainyardError
 from . import cluster_membership, facts, firewalls, forwarding, networks, remains, resolver
 from .kernel import Kernel
 from .ownership import foreign_files, refusal
-from .preflight_checks import Reason
+from .preflight_checks import Reason, reason
 
 
 def problems(params: Mapping[str, Any], member: cluster_membership.Membership | None) -> list[Reason]:
@@ -30,7 +30,11 @@ def problems(params: Mapping[str, Any], member: cluster_membership.Membership | 
             found += networks.problems(params["networks"], resolv_conf)
             if pods := params["networks"].get("kubernetes_pod_cidr"):
                 found += forwarding.problems(pods, legacy_is_used=params["iptables_legacy"])
-            found += remains.cni_files() + ([] if cluster_membership.is_known() else remains.remains())
+            found += [] if cluster_membership.is_known() else remains.remains()
+    if address := params["firewall_address"]:
+        found += firewalls.beside()
+        if (own := facts.node_address()) not in ("", address):
+            found.append(reason("firewall_address", found=own, known=address))
     if foreign := foreign_files(params["files"], params["replace"]):
         found.append(refusal(foreign))
     try:

@@ -169,6 +169,9 @@ API = "certificates.k8s.io/v1"
 KIND = "CertificateSigningRequest"
 PARALLEL_CALLS = 8
 WRITE_SECONDS = 30.0
+UNCONNECTED = "dial tcp"
+KUBELET_PORT = 10250
+"""Port of the kubelet (kubernetes.io/docs/reference/networking/ports-and-protocols)."""
 
 
 @dataclass(frozen=True)
@@ -194,10 +197,10 @@ def look(api: Api, hosts: Mapping[str, KubeletHost], nodes: Collection[str]) -> 
     judged = [(each, refusal(each, hosts)) for each in requests]
     left = {str(each["metadata"]["name"]): f"{node_of(each) or '?'}: {why}" for each, why in judged if why}
     with ThreadPoolExecutor(PARALLEL_CALLS) as pool:
-        mute = [node for node, served in zip(nodes, pool.map(partial(_serves, api), nodes), strict=True) if not served]
+        mute = {node: why for node, why in zip(nodes, pool.map(partial(_unserved, api), nodes), strict=True) if why}
     reasons = {node_of(each): why for each, why in judged if why}
     good = [each for each, why in judged if not why]
-    return Seen(good, left, {node: reasons.get(node, "it has not requested a certificate") for node in mute})
+    return Seen(good, left, {node: reasons.get(node, why) for node, why in mute.items()})
 
 
 def plan_approvals(
@@ -251,13 +254,19 @@ def _told(waiting: Mapping[str, str]) -> str:
     return "; ".join(f"{node}: {why}" for node, why in sorted(waiting.items()))
 
 
-def _serves(api: Api, node: str) -> bool:
-    """Return whether the API server reaches a kubelet over TLS. A kubelet without a certificate ends the handshake."""
+def _unserved(api: Api, node: str) -> str:
+    """Return why the API server does not reach a kubelet over TLS; empty if it does.
+
+    A kubelet without a certificate ends the handshake. An error before the handshake, `dial tcp` of Go's package net,
+    has another cause: the connection itself. So has no answer within the time limit of the call.
+    """
     try:
         api.call("GET", f"/api/v1/nodes/{node}/proxy/healthz", what=f"kubelet of {node}")
-    except KubeError:
-        return False
-    return True
+    except KubeError as error:
+        if UNCONNECTED in str(error) or error.no_answer:
+            return f"the API server does not reach its kubelet. Open {KUBELET_PORT}/tcp for the control plane ({error})"
+        return "it has not requested a certificate"
+    return ""
 
 
 def _approve(api: Api, request: Object) -> None:

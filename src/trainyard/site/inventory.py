@@ -11,7 +11,7 @@ from ..core.errors import TrainyardError
 from ..project import ROOT
 
 ROLES = ROOT / "roles"
-NAMES = ("workloads_kubeconfig", "workloads_log_dir", "workloads_token_dir")
+NAMES = ("workloads_kubeconfig", "workloads_log_dir", "workloads_token_dir", "site_dir")
 
 DIGITS = 6
 """Number of digits from which a number in an encrypted file is a secret, not a port or count."""
@@ -24,11 +24,13 @@ class Places:
     :param kubeconfig: credentials of the cluster.
     :param log_dir: folder with the saved logs of all runs.
     :param token_dir: folder for tokens, readable only by its owner.
+    :param site_dir: folder of the site's files; empty if the inventory sets none.
     """
 
     kubeconfig: str
     log_dir: str
     token_dir: str
+    site_dir: str = ""
 
 
 def places(inventory: Sequence[str]) -> Places:
@@ -37,7 +39,7 @@ def places(inventory: Sequence[str]) -> Places:
     :param inventory: folders or files, as after `-i`.
     :raises TrainyardError: the inventory is missing, cannot be read, or lacks a path.
     """
-    values = Inventory(inventory).values("workloads", NAMES)
+    values = Inventory(inventory).values("workloads", NAMES, site_dir="")
     return Places(*(os.path.expanduser(str(values[name])) for name in NAMES))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from .site_model import Problem, Setting, Site, problem
+from .site_model import Problem, Setting, Site, named, problem, quoted
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -17,6 +17,10 @@ NETWORK_VARIABLES = ("kubernetes_pod_cidr", "kubernetes_service_cidr", "lab_subn
 
 CLUSTER_NETWORKS = NETWORK_VARIABLES[:2]
 """Networks inside the cluster. No machine may have an address in them."""
+
+ADMITTED = ("cluster", "mirror", "builders", "controllers")
+"""Groups whose hosts the role `firewall` admits by their addresses."""
+TRUE = ("true", "yes", "on", "1")
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,31 @@ def lab_addresses(site: Site) -> Iterator[Problem]:
                 )
 
 
+def firewall_admits(site: Site) -> Iterator[Problem]:
+    """Refuse a firewall that would close SSH, or drop connections of a host whose address it does not know."""
+    enabled = [setting for setting in site.values("firewall_enabled") if str(setting.value).lower() in TRUE]
+    if not enabled:
+        return
+    admins = {host for setting in site.values("firewall_admin_networks") if setting.value for host in setting.hosts}
+    for setting in enabled:
+        if closed := [host for host in setting.hosts if host not in admins]:
+            fault = f"firewall_admin_networks of {named(closed)} is empty, so no SSH connection would be admitted"
+            yield problem(setting, fault, "Set it to the networks from which the controller connects, as 10.1.0.0/24.")
+    known = {host for setting in site.values("kubernetes_node_ip") for host in setting.hosts}
+    known |= {host for host, text in site.addresses.items() if _address(text)}
+    hosts = dict.fromkeys(host for group in ADMITTED for host in site.groups.get(group, ()))
+    for host in hosts:
+        if host not in known:
+            yield Problem(
+                f"host {host}",
+                quoted(site.addresses.get(host, "")),
+                "firewall_enabled is true, and the firewalls of the other hosts need its address",
+                "Set ansible_host, or kubernetes_node_ip of a node, to its address.",
+            )
+
+
 NETWORK_RULES = (
+    firewall_admits,
     one_value,
     overlapping_networks,
     hosts_in_cluster_networks,

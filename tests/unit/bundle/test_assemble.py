@@ -183,3 +183,17 @@ def test_what_a_builder_delivers_needs_no_inputs_here(bench, tmp_path_factory) -
     taken.build_missing(Progress(None))
     assert taken.manifests == {"joint": made.manifests["joint"]}
     assert [path.name for path in store.folder.iterdir()] == [made.store.path("joint", made.keys["joint"]).name]
+
+
+def test_what_runs_on_the_controller_is_made_there(bench, tmp_path_factory) -> None:
+    (bench.folder / "lock.yml").write_text(
+        yaml.safe_dump({"schema": 1, "artefacts": {**ENTRIES, "own": {**ENTRIES["alone"], "on_controller": True}}})
+    )
+    entries, store = lockfile.load(bench.folder / "lock.yml"), Store(tmp_path_factory.mktemp("controller"))
+    context, archives = Context(bench.folder, store.root, ""), bench.folder / "archives"
+    taken = Assembly(entries, ["alone"], store, context, "source", delivered=archives)
+    assert (taken.recipes, taken.kinds_made_here) == (["alone"], set())
+    own = Assembly(entries, ["own"], store, context, "source", delivered=archives)
+    assert (own.recipes, own.kinds_made_here) == ([], {"c_program"})
+    own.build_missing(Progress(None))
+    assert bench.order == ["own"]

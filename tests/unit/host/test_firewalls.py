@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from plugins.filter.needed_ports import needed_ports, site_addresses
 from tests.unit.host.test_forwarding import chain, match, prefix, rule
 from trainyard.host import nftables
 from trainyard.host.firewalls import needed, problems
+from trainyard.site.ports import needed_ports, site_addresses
 
 PORTS = needed(
     [

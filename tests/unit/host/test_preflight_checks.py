@@ -13,6 +13,8 @@ from trainyard.host.preflight_checks import CHECKS, Reason, reason, refuse
 
 SOURCES = [
     *Path("src/trainyard/host").glob("*.py"),
+    Path("src/trainyard/site/cni_folder.py"),
+    Path("src/trainyard/site/ports.py"),
     *Path("library").glob("*.py"),
     *Path("roles").glob("*/tasks/*.yml"),
     *Path("playbooks").rglob("*.yml"),

@@ -68,12 +68,11 @@ def test_all_remains_are_one_reason_with_their_commands(tmp_path: Path, rules: d
 @pytest.mark.parametrize(
     "name", ["87-podman-bridge.conflist", "10-containerd-net.conflist", "05-cilium.conflist", "a.conf"]
 )
-def test_the_network_of_others_is_refused(name: str, tmp_path: Path) -> None:
+def test_the_network_of_others_is_found(name: str, tmp_path: Path) -> None:
     put(tmp_path, f"etc/cni/net.d/{name}", "etc/cni/net.d/10-calico.conflist", "etc/cni/net.d/README")
-    (found,) = cni_files(tmp_path)
-    assert (found.code, f"/etc/cni/net.d/{name}" in found.cause) == ("cni_files", True)
+    assert cni_files(["/etc/cni/net.d", "/etc/cni/own.d"], tmp_path) == {"/etc/cni/net.d": [name], "/etc/cni/own.d": []}
 
 
 def test_files_of_calico_are_no_network_of_others(tmp_path: Path) -> None:
     put(tmp_path, "etc/cni/net.d/10-calico.conflist", "etc/cni/net.d/calico-kubeconfig", "etc/cni/net.d/x.bak")
-    assert cni_files(tmp_path) == cni_files(tmp_path / "none") == []
+    assert cni_files(["/etc/cni/net.d"], tmp_path) == {"/etc/cni/net.d": []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -84,6 +85,21 @@ def test_a_foreign_address_stays_pending_and_is_told() -> None:
 def test_a_node_that_cannot_serve_is_named(requests: list[Any], told: str) -> None:
     with pytest.raises(WaitError, match=told):
         plan_approvals(Api(Cluster(*requests)), HOSTS, ["worker1"], timeout=5, clock=Passing())
+
+
+class Closed(Cluster):
+    """Answers as an API server whose connections to the kubelet's port are dropped."""
+
+    def __call__(self, method: str, path: str, query: list[tuple[str, str]], body: Any, kind: str) -> tuple[int, str]:
+        if path == HEALTH:
+            message = "error trying to reach service: dial tcp 10.1.0.21:10250: i/o timeout"
+            return 503, json.dumps({"kind": "Status", "message": message})
+        return super().__call__(method, path, query, body, kind)
+
+
+def test_a_closed_port_of_the_kubelet_is_named() -> None:
+    with pytest.raises(WaitError, match=r"worker1: the API server does not reach its kubelet\. Open 10250/tcp for the"):
+        wait_until_served(Api(Closed()), HOSTS, ["worker1"], timeout=5, clock=Passing())
 
 
 def test_a_check_run_waits_for_nobody() -> None:

@@ -62,6 +62,12 @@ class ActionModule(ActionBase):
         self._low_level_execute_command("true")
         return json.loads(Path(__file__).with_name("facts.json").read_text())
 """,
+    "port_probe": """
+from ansible.plugins.action import ActionBase
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        return {}
+""",
     "validate_site": """
 from ansible.plugins.action import ActionBase
 class ActionModule(ActionBase):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tests.unit import apiserver
 from tests.unit.apiserver import ApiServer
-from trainyard.cli import console, token
+from trainyard.cli import token
 from trainyard.cli.logins import make, reach
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api, KubeError
@@ -166,19 +166,3 @@ def test_where_the_console_is() -> None:
         reach(Api(Console({where: service("NodePort")})))
     with pytest.raises(TrainyardError, match="no console"):
         reach(Api(Console()))
-
-
-def test_ports_are_forwarded_as_the_pages_name_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    program = tmp_path / "kubectl"
-    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\necho Forwarding\necho Handling\nexit 3\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert console.forward("/k", (8443, 8444)) == 3
-    asked = "--kubeconfig=/k --namespace=trainyard-console port-forward service/console 8443:8443 8444:8444\n"
-    assert (tmp_path / "asked").read_text() == asked
-    assert capsys.readouterr().out == "https://localhost:8443/  (ends with Ctrl-C)\n"
-    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    with pytest.raises(TrainyardError, match="no kubectl"):
-        console.forward("/k", (8443, 8444))

@@ -111,3 +111,27 @@ def test_all_hosts_override_it(hosts: tuple[str, ...]) -> None:
     setting = Setting("kubernetes_pod_cidr", "10.1.0.0/16", hosts)
     site = Site(settings=[setting], defaults=DEFAULTS, groups={"cluster": ["n1", "n2"]})
     assert not [problem for rule in (*FORM_RULES, *NETWORK_RULES) for problem in rule(site)]
+
+
+SITE = {"cluster": ["n1"], "mirror": ["m1"]}
+ON: dict[str, Any] = {"firewall_enabled": True, "firewall_admin_networks": ["10.84.0.0/24"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "addresses", "expected"),
+    [
+        (ON, {"n1": "10.84.0.10", "m1": "10.84.0.2"}, []),
+        ({**ON, "firewall_enabled": False}, {"n1": "n1.lan", "m1": "10.84.0.2"}, []),
+        ({"firewall_enabled": True}, {"n1": "10.84.0.10", "m1": "10.84.0.2"}, ["networks of n1 is empty"]),
+        ({**ON, "firewall_admin_networks": []}, {"n1": "10.84.0.10", "m1": "10.84.0.2"}, ["no SSH connection"]),
+        (ON, {"n1": "10.84.0.10", "m1": "m1.lan"}, ["host m1 is \"m1.lan\": firewall_enabled is true"]),
+        ({**ON, "kubernetes_node_ip": "10.84.0.10"}, {"n1": "n1.lan", "m1": "10.84.0.2"}, []),
+        ({**ON, "firewall_admin_networks": ["10.84.0.1"]}, {"n1": "10.84.0.10", "m1": "10.84.0.2"}, ["not a network"]),
+    ],
+)  # fmt: skip
+def test_a_firewall_admits_the_controller_and_all_hosts(
+    values: dict[str, Any], addresses: dict[str, str], expected: list[str]
+) -> None:
+    found = refusals(values, addresses, SITE)
+    assert len(found) == len(expected)
+    assert all(text in refusal for text, refusal in zip(expected, found, strict=True)), found

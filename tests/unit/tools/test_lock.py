@@ -21,6 +21,7 @@ BUILT = {
         "deb_kubelet",
         "deb_kubeadm",
         "deb_kubectl",
+        "kubectl",
         "image_kube_proxy",
         "image_kube_scheduler",
     },
