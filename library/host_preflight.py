@@ -186,8 +186,9 @@ reasons:
   type: list
   elements: dict
 ansible_facts:
-  description: C(node_address), the address of an existing node, or empty; and C(cluster_is_known), true if the host is
-    not a node of a cluster other than O(cluster).
+  description: C(node_address), the address of an existing node, or empty; C(firewall_is_kept), whether the host has a
+    table of the role C(firewall); and C(cluster_is_known), true if the host is not a node of a cluster other than
+    O(cluster).
   returned: success
   type: dict
 steps:
@@ -289,7 +290,11 @@ def main() -> None:
         proxies={} if module.params["proxied"] else of_files(),
         cluster=cluster_membership.as_dict(member),
         cni_files=remains.cni_files(module.params["cni_dirs"]),
-        ansible_facts={"node_address": facts.node_address(), **({"cluster_is_known": True} if given else {})},
+        ansible_facts={
+            "node_address": facts.node_address(),
+            "firewall_is_kept": host.firewall,
+            **({"cluster_is_known": True} if given else {}),
+        },
     )
 
 

@@ -151,7 +151,7 @@ def test_real_hosts_are_checked_before_the_first_change(inventory: str, hosts: s
     looking = [
         "Find the nodes that the lab creates later",
         "Check the hosts",
-        "Choose the probes",
+        "Compare the hosts",
         "Probe the ports between hosts",
         "Report the hosts",
         "Refuse unsuitable hosts",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.host.test_forwarding import chain, match, prefix, rule
-from trainyard.host import nftables
+from trainyard.host import facts, nftables, software
 from trainyard.host.firewalls import needed, problems
 from trainyard.site.ports import needed_ports, site_addresses
 
@@ -175,3 +175,15 @@ def test_many_jumps_take_no_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ]
     given(monkeypatch, chain(**INPUT), *jumps)
     assert [each.code for each in problems(PORTS, tmp_path)] == ["firewall"]
+
+
+@pytest.mark.parametrize(("own", "codes"), [("", []), ("10.1.0.9", []), ("10.0.0.9", ["firewall_address"])])
+def test_a_node_with_an_unknown_address_gets_no_firewall(
+    own: str, codes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(monkeypatch)
+    monkeypatch.setattr(facts, "node_address", lambda: own)
+    params = {"ports": {}, "cluster": None, "firewall_address": "10.1.0.9", "files": [], "replace": []}
+    found = software.problems({**params, "features": [], "sysctls": {}}, None)
+    assert [each.code for each in found] == codes
+    assert not found or "Set kubernetes_node_ip of the host to 10.0.0.9." in found[0].remedy
