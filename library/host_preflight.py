@@ -156,7 +156,6 @@ EXAMPLES = r"""
     memory_min_mib: 1700
     cpu_min: 2
     disk_free_min_mib: {"/var/lib": 5000}
-    ports: {10250: kubelet}
     systems: ["debian-13"]
 """
 
@@ -168,7 +167,7 @@ host:
   returned: always
   type: dict
 proxies:
-  description: Path -> proxy, without its login, of files that set a proxy for all programs; empty with O(proxied).
+  description: Path -> proxy without its login, of files that set one for all programs; empty with O(proxied).
   returned: always
   type: dict
 cluster:
@@ -281,6 +280,7 @@ def main() -> None:
     except TrainyardError as error:
         fail(module, error)
     given = module.params["cluster"]
+    facts_found = {"node_address": facts.node_address(), "firewall_is_kept": host.firewall}
     plan = shown(Plan(), space if module.check_mode else [])
     module.exit_json(
         changed=plan.changed,
@@ -290,11 +290,7 @@ def main() -> None:
         proxies={} if module.params["proxied"] else of_files(),
         cluster=cluster_membership.as_dict(member),
         cni_files=remains.cni_files(module.params["cni_dirs"]),
-        ansible_facts={
-            "node_address": facts.node_address(),
-            "firewall_is_kept": host.firewall,
-            **({"cluster_is_known": True} if given else {}),
-        },
+        ansible_facts=facts_found | ({"cluster_is_known": True} if given else {}),
     )
 
 

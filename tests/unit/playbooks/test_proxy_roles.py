@@ -25,7 +25,7 @@ given = {{**module.params, "module": {name!r}, "case": os.environ["CASE"]}}
 Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps(given))
 module.exit_json(changed=False, steps=[], key="key", changed_paths=[], artefacts={{}}, missing=[])
 """
-"""Stands for a module that changes a host, or fetches: leaves what it was given in a file."""
+"""Replaces a module that changes a host, or fetches: writes its options to a file."""
 FAKES = {
     "apt_packages": ("packages", "hold", "may_remove", "frozen_by", "timeout", "busy_timeout"),
     "bundle_index": (),
