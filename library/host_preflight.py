@@ -163,7 +163,7 @@ RETURN = r"""
 host:
   description: Properties of the host - system, kernel, memory_mib, cpus, free_mib, container, clock_settable,
     clock_kept, modules_directory, systemd, root, certificate_store, machine, cpu_flags, size_mib, cgroup, machine_id,
-    network_manager, hosts_template, firewall, cni_dir.
+    network_manager, hosts_template, firewall, flushes, cni_dir.
   returned: always
   type: dict
 proxies:

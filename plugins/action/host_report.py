@@ -23,6 +23,10 @@ TWINS = (
     "{hosts} have the same machine-id: they are copies of one disk. On all but one, remove /etc/machine-id and run "
     "systemd-machine-id-setup."
 )
+FLUSHES = (
+    "On {hosts}, nftables.service begins with `flush ruleset` (/etc/nftables.conf): each start deletes the rules of "
+    "kube-proxy and Calico. Replace the line by `destroy table` for the tables of that file."
+)
 PROXIES = (
     "base_proxy is empty, but {hosts} {verb} a proxy: {where}. Set base_proxy, which apt, containerd and downloads use "
     "(docs/tasks/check-hosts.md)."
@@ -58,7 +62,7 @@ class ActionModule(ActionBase):
         # The controller downloads as root, and sudo drops the environment.
         proxied = self._templar.template(task_vars.get("base_proxy") or {})
         own = "" if any(map(proxied.get, SCHEMES)) else of_environment(os.environ)
-        warnings = [*_twins(hosts), *_proxies(known, {"its environment": own} if own else {})]
+        warnings = [*_twins(hosts), *_flushing(known), *_proxies(known, {"its environment": own} if own else {})]
         width = max(map(len, hosts), default=0)
         lines = [_line(name, host, width) for name, host in hosts.items()]
         return {**result, "changed": False, "hosts": hosts, "warnings": warnings, "report": lines}
@@ -99,6 +103,12 @@ def _twins(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if host.get("machine_id"):
             same[host["machine_id"]].append(name)
     return [TWINS.format(hosts=" and ".join(names)) for names in same.values() if len(names) > 1]
+
+
+def _flushing(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a warning for hosts whose own firewall would delete the rules of the cluster."""
+    names = [name for name, found in known.items() if at(found, "__base_preflight", "host", "flushes") is True]
+    return [FLUSHES.format(hosts=" and ".join(names))] if names else []
 
 
 def _proxies(known: Mapping[str, Mapping[str, Any]], controller: Mapping[str, str]) -> list[str]:

@@ -1,9 +1,8 @@
 """The properties of a host that matter for a cluster node, and the refusal of unsuitable hosts.
 
-Parts: the time service; the facts; the ports. If a time service other than chrony works, the host keeps it, with its
-servers. The ports part finds other programs that listen on reserved TCP ports.
+Parts: the time service; the facts. If a time service other than chrony works, the host keeps it, with its servers.
 
-All facts come from /proc, /sys and files below a root that tests replace. Sockets come from /proc (proc(5)).
+All facts come from /proc, /sys and files below a root that tests replace.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ import hashlib
 import ipaddress
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..core.finding import Finding
 from ..core.waiter import CLOCK, Clock
-from . import port_probe
 from .preflight_checks import Reason, reason
 
 STA_UNSYNC = 0x0040
@@ -77,6 +75,7 @@ NO_LIMIT = 1 << 60
 HOSTS_TEMPLATE = "etc/cloud/templates/hosts.debian.tmpl"
 """Template of cloud-init for Debian and Ubuntu (cc_update_etc_hosts, `manage_etc_hosts: true`)."""
 FIREWALL = "etc/trainyard/firewall.nft"
+FLUSH = re.compile(r"^\s*flush\s+ruleset", re.MULTILINE)
 CRI = "etc/containerd/conf.d/10-trainyard.toml"
 CNI_DIR = "/etc/cni/net.d"
 """containerd's own default, which nodes of earlier versions have."""
@@ -109,6 +108,7 @@ class Host:
     :param machine_id: digest of /etc/machine-id, to compare hosts; empty without one.
     :param network_manager: whether NetworkManager is installed, which would manage the interfaces of pods.
     :param cni_dir: folder of the CNI files that this project has configured in containerd; empty before.
+    :param flushes: whether a start of nftables.service deletes the rules of kube-proxy and Calico.
     :param firewall: whether the role `firewall` keeps a table for the host.
     :param hosts_template: whether cloud-init has a template from which it writes /etc/hosts at each boot.
     """
@@ -133,6 +133,7 @@ class Host:
     network_manager: bool = False
     hosts_template: bool = False
     firewall: bool = False
+    flushes: bool = False
     cni_dir: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -191,6 +192,7 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         network_manager=(base / "usr/sbin/NetworkManager").exists(),
         hosts_template=(base / HOSTS_TEMPLATE).is_file(),
         firewall=(base / FIREWALL).is_file(),
+        flushes=_flushes(base),
         cni_dir=_cni_dir(base),
     )
 
@@ -311,6 +313,12 @@ def _machine_id(base: Path) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
+def _flushes(base: Path) -> bool:
+    """Return whether nftables.service is enabled with a file that begins by deleting all rules, as Debian's does."""
+    enabled = any((base / "etc/systemd/system").glob("*.wants/nftables.service"))
+    return enabled and bool(FLUSH.search(text_of(base / "etc/nftables.conf")))
+
+
 def _cni_dir(base: Path) -> str:
     found = CNI_SETTING.search(text_of(base / CRI))
     return found[1] if found else CNI_DIR if (base / CRI).is_file() else ""
@@ -335,62 +343,3 @@ def node_address(root: str = "/") -> str:
         return str(ipaddress.ip_address(found[1])) if found else ""
     except ValueError:
         return ""
-
-
-LISTEN = "0A"
-"""State of a listening socket in /proc/net/tcp (TCP_LISTEN of the kernel's include/net/tcp_states.h)."""
-
-
-def port_problems(wanted: Mapping[int, str], root: str = "/") -> list[Reason]:
-    """Return the wanted ports on which another program listens.
-
-    :param wanted: port -> file name of the only program that may listen there.
-    """
-    base = Path(root)
-    sockets = {inode: port for port, inode in _listening(base) if port in wanted}
-    if not sockets:
-        return []
-    found = []
-    for process, program, inode in _holders(base):
-        port = sockets.get(inode)
-        if port is not None and program != wanted[port]:
-            found.append(reason("port", program=program, process=process, port=port, owner=wanted[port]))
-    return sorted(set(found), key=str)
-
-
-def _listening(base: Path) -> Iterator[tuple[int, str]]:
-    """Yield port and inode of all listening sockets of this network namespace, on any address."""
-    for name in ("tcp", "tcp6"):
-        for row in text_of(base / "proc/self/net" / name).splitlines()[1:]:
-            _, local, _, state, *rest = row.split()
-            if state == LISTEN:
-                yield int(local.rpartition(":")[2], 16), rest[5]
-
-
-def _holders(base: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield process ID, program and inode for each socket of each process."""
-    for process in (base / "proc").glob("[0-9]*"):
-        # A check that was cut off may have left its listener, which ends by itself.
-        if text_of(process / "comm").strip() == port_probe.NAME:
-            continue
-        # The kernel appends this mark if the program's file was replaced while it runs.
-        program = os.path.basename(_target(process / "exe")).removesuffix(" (deleted)")
-        for descriptor in _listdir(process / "fd"):
-            link = _target(process / "fd" / descriptor)
-            if link.startswith("socket:["):
-                yield int(process.name), program, link[len("socket:[") : -1]
-
-
-def _target(link: Path) -> str:
-    """Return the target of a link in /proc; empty for kernel threads and for processes that have ended meanwhile."""
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""
-
-
-def _listdir(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []

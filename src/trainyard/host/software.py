@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ..core.errors import TrainyardError
-from . import cluster_membership, facts, firewalls, forwarding, networks, remains, resolver
+from . import cluster_membership, facts, firewalls, forwarding, networks, remains, resolver, used_ports
 from .kernel import Kernel
 from .ownership import foreign_files, refusal
 from .preflight_checks import Reason, reason
@@ -19,7 +19,7 @@ def problems(params: Mapping[str, Any], member: cluster_membership.Membership | 
     :param member: the cluster that the host belongs to; checks of new nodes apply only without one.
     """
     given = params["cluster"]
-    found = facts.port_problems({int(port): program for port, program in params["ports"].items()})
+    found = used_ports.port_problems({int(port): program for port, program in params["ports"].items()})
     if given:
         found += remains.other_distributions()
         found += cluster_membership.problems(member, cluster_membership.of_site(given))

@@ -145,3 +145,23 @@ def test_an_existing_node_keeps_its_address(tmp_path: Path, flags: str, address:
 def test_programs_that_would_undo_settings_are_seen(files: tuple[str, ...], tmp_path: Path) -> None:
     host = observe([], make_root(tmp_path, **dict.fromkeys(files, "")))
     assert (host.network_manager, host.hosts_template) == (bool(files), bool(files))
+
+
+ENABLED = "etc/systemd/system/sysinit.target.wants/nftables.service"
+CRI = "etc/containerd/conf.d/10-trainyard.toml"
+
+
+@pytest.mark.parametrize(
+    ("files", "flushes", "folder"),
+    [
+        ({}, False, ""),
+        ({"etc/nftables.conf": "#!/usr/sbin/nft -f\n\nflush ruleset\n"}, False, ""),
+        ({ENABLED: "", "etc/nftables.conf": "flush ruleset\n"}, True, ""),
+        ({ENABLED: "", "etc/nftables.conf": "# flush ruleset\n"}, False, ""),
+        ({CRI: "version = 3\n"}, False, "/etc/cni/net.d"),
+        ({CRI: '[x.cni]\n  conf_dir = "/etc/cni/own.d"\n'}, False, "/etc/cni/own.d"),
+    ],
+)  # fmt: skip
+def test_files_about_the_network_are_read(files: dict[str, str], flushes: bool, folder: str, tmp_path: Path) -> None:
+    host = observe([], make_root(tmp_path, **files))
+    assert (host.flushes, host.cni_dir, host.firewall) == (flushes, folder, False)

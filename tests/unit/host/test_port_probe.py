@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.host import facts, port_probe
+from trainyard.host import port_probe, used_ports
 from trainyard.host.port_probe import Target, start, stop, unreached
 
 LIMIT = 10.0
@@ -116,7 +116,7 @@ def test_a_socket_that_a_killed_listener_left_is_replaced(control: Path) -> None
 def test_the_check_of_used_ports_leaves_the_listener_out(control: Path) -> None:
     port = free("tcp")
     start([(port, "tcp")], "a", 60, str(control))
-    assert facts.port_problems({port: "kubelet"}) == []
+    assert used_ports.port_problems({port: "kubelet"}) == []
     names = subprocess.run(["ps", "-eo", "comm"], capture_output=True, text=True, check=True).stdout.split()
     assert port_probe.NAME in names
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.host.facts import port_problems as problems
+from trainyard.host.used_ports import port_problems as problems
 
 OURS = os.path.basename(os.readlink("/proc/self/exe"))
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

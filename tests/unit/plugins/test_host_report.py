@@ -87,3 +87,13 @@ def test_a_host_cannot_forge_a_line_of_another(report: ModuleType) -> None:
     state = report._state({**GOOD, "host_reasons": [forged]}, later=False)
     text = report._line("w1", state, 2)
     assert "\n" not in text and "\x1b" not in text and state["state"] == "refused"
+
+
+def test_a_firewall_that_deletes_the_rules_of_the_cluster_is_named(report: ModuleType) -> None:
+    hosts = {
+        "w1": {"__base_preflight": {"host": {"flushes": True}}},
+        "w2": GOOD,
+        "w3": {"__base_preflight": {"host": "x"}},
+    }
+    (found,) = report._flushing(hosts)
+    assert found.startswith("On w1, nftables.service") and report._flushing({"w2": GOOD}) == []
