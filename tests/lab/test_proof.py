@@ -55,6 +55,8 @@ PROGRAMS = {
     "why": [sys.executable, "tests/bench/why.py"],
     "why_together": [sys.executable, "tests/bench/why_together.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],
+    "zoo_firewall": [sys.executable, "tests/zoo/works.py", "zoo_firewall"],
+    "zoo_network": [sys.executable, "tests/zoo/works.py", "zoo_network"],
     "zoo_refused": [sys.executable, "tests/zoo/refused.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],
 }

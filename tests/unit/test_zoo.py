@@ -24,7 +24,9 @@ def result(row: Row, **changes: Any) -> dict[str, Any]:
         }
         for reason in row.reasons
     ]
-    return {"state": row.expected, "reasons": texts, "about": "debian-13 x86_64", **changes}
+    about = "debian-13 x86_64, node address 10.89.0.7 on eth0"
+    about += ", the default route on ext0 is not used" if row.name == "two_nics" else ""
+    return {"state": row.expected, "reasons": texts, "about": about, **changes}
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.expected == REFUSED], ids=lambda row: row.name)
