@@ -26,6 +26,10 @@ options:
     description: Time in which C(confirmed) must come.
     type: int
     default: 60
+  over_ssh:
+    description: Whether C(confirmed) requires that its SSH connection is newer than the table.
+    type: bool
+    default: true
 attributes:
   check_mode:
     description: Reports the same plan.
@@ -68,6 +72,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["armed", "confirmed", "absent"], "required": True},
             "content": {"type": "str", "default": ""},
             "seconds": {"type": "int", "default": 60},
+            "over_ssh": {"type": "bool", "default": True},
         },
         required_if=[("state", "armed", ["content"])],
         supports_check_mode=True,
@@ -76,8 +81,10 @@ def main() -> None:
 
     def plan() -> Plan:
         if given["state"] == "armed":
-            return firewall_table.plan_armed(given["content"], given["seconds"])
-        return firewall_table.plan_confirmed() if given["state"] == "confirmed" else firewall_table.plan_absent()
+            return firewall_table.plan_armed(given["content"], given["seconds"], can_be_missing=module.check_mode)
+        if given["state"] == "confirmed":
+            return firewall_table.plan_confirmed(over_ssh=given["over_ssh"])
+        return firewall_table.plan_absent()
 
     run_plan(module, plan)
 

@@ -274,10 +274,14 @@ def main() -> None:
         for problem in space_problems(host, needs):
             module.warn(f"{module.params['host']}: {problem}")
     member = cluster_membership.look()
+    cni_files = remains.cni_files(module.params["cni_dirs"])
+    seen = {"host": host.as_dict(), "cluster": cluster_membership.as_dict(member), "cni_files": cni_files}
     found = [*([unready] if unready else []), *problems(host, needs), *software.problems(module.params, member)]
     try:
         refuse(module.params["host"], found)
     except TrainyardError as error:
+        # Other checks compare the hosts, refused ones too.
+        error.facts.update(seen)
         fail(module, error)
     given = module.params["cluster"]
     facts_found = {"node_address": facts.node_address(), "firewall_is_kept": host.firewall}
@@ -286,10 +290,8 @@ def main() -> None:
         changed=plan.changed,
         diff=plan.diff(),
         steps=[step.what for step in plan.steps],
-        host=host.as_dict(),
         proxies={} if module.params["proxied"] else of_files(),
-        cluster=cluster_membership.as_dict(member),
-        cni_files=remains.cni_files(module.params["cni_dirs"]),
+        **seen,
         ansible_facts=facts_found | ({"cluster_is_known": True} if given else {}),
     )
 

@@ -14,6 +14,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "cni_dir": cni_folder.cni_dir,
+            "cni_dir_of": cni_folder.cni_dir_of,
             "cni_reasons": cni_folder.cni_reasons,
             "needed_ports": ports.needed_ports,
             "port_probes": ports.port_probes,

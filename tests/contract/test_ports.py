@@ -10,7 +10,7 @@ from checkout import ROOT, load, read_yaml
 PROGRAM = load(ROOT / "tools" / "ports.py")
 PORTS: list[dict[str, Any]] = PROGRAM.ports(ROOT / "roles")
 GROUPS = {"cluster", "control_plane", "mirror"}
-REQUIRED, OPTIONAL = {"port", "group", "program", "from", "for"}, {"protocol", "variable"}
+REQUIRED, OPTIONAL = {"port", "group", "program", "from", "for"}, {"protocol", "variable", "node_port"}
 
 
 def test_the_page_is_current() -> None:

@@ -14,6 +14,7 @@ from trainyard.host.preflight_checks import CHECKS
 ROWS = rows()
 
 ELSEWHERE = {
+    "cni_unknown": "tests/unit/site/test_cni_folder.py",
     "cni_files": "tests/unit/site/test_cni_folder.py",
     "firewall_address": "tests/unit/host/test_firewalls.py",
     "root": "tests/unit/host/test_facts.py",

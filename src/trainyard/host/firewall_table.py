@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.command import run
-from ..core.errors import CommandError, TrainyardError
+from ..core.errors import TrainyardError
 from ..core.plan import MISSING, Change, Plan, Step
 from ..core.untrusted import items, mapping
 from . import facts
@@ -37,13 +38,18 @@ OLD_REMEDY = "Remove ControlPath from ssh_args of ansible.cfg, so that Ansible c
 REMEDY = "Set firewall_admin_networks to the networks from which the controller connects."
 
 
-def plan_armed(text: str, seconds: int, kept: str = KEPT, candidate: str = CANDIDATE) -> Plan:
+def plan_armed(
+    text: str, seconds: int, kept: str = KEPT, candidate: str = CANDIDATE, *, can_be_missing: bool = False
+) -> Plan:
     """Plan to load a table that is removed again unless `plan_confirmed` comes in time.
 
     :param text: file for `nft --file`, which replaces the whole table.
     :param seconds: until the old state is restored.
+    :param can_be_missing: nft may be absent, because check mode has not installed it.
     :raises CommandError: the text is no valid table, or nft is not installed.
     """
+    if can_be_missing and shutil.which("nft") is None:
+        return Plan([Step("Load the firewall's table", lambda: None, [Change(SUBJECT, MISSING, "the site's rules")])])
     wanted = _canonical(text, candidate)
     loaded, is_kept = _loaded(), _text(kept) == text
     if loaded == wanted and is_kept:
@@ -65,15 +71,16 @@ def plan_armed(text: str, seconds: int, kept: str = KEPT, candidate: str = CANDI
     )
 
 
-def plan_confirmed(kept: str = KEPT, candidate: str = CANDIDATE) -> Plan:
+def plan_confirmed(kept: str = KEPT, candidate: str = CANDIDATE, *, over_ssh: bool = True) -> Plan:
     """Plan to keep the loaded table; nothing to do without one that waits for it.
 
+    :param over_ssh: whether this process must belong to an SSH connection that is newer than the table.
     :raises TrainyardError: the old state was restored before this call, or the connection is not a new one.
     """
     text = _text(candidate)
     if not text:
         return Plan()
-    if _is_older(candidate):
+    if over_ssh and _is_older(candidate):
         raise TrainyardError("The confirmation came over a connection that is older than the table.", remedy=OLD_REMEDY)
     return Plan([Step("Keep the firewall's table", partial(_confirm, text, kept, candidate))], by_subject=False)
 
@@ -91,6 +98,7 @@ def plan_absent(kept: str = KEPT) -> Plan:
 
 def _arm(text: str, seconds: int, kept: str, candidate: str) -> None:
     _write(candidate, text)
+    _write(f"{candidate}.time", str(time.clock_gettime(time.CLOCK_BOOTTIME)))
     _stop()
     # The timer first: from here on, every end of this process restores the old state.
     timer = [
@@ -105,13 +113,14 @@ def _arm(text: str, seconds: int, kept: str, candidate: str) -> None:
 
 
 def _confirm(text: str, kept: str, candidate: str) -> None:
-    _stop()
     if _loaded() != _canonical(text, candidate):
         os.unlink(candidate)
         raise TrainyardError(
             "The firewall's table was removed again, because it was not confirmed in time.", remedy=REMEDY
         )
+    # Written first: if the disk is full, the timer restores the old state.
     _write(kept, text)
+    _stop()
     os.unlink(candidate)
 
 
@@ -130,8 +139,10 @@ def _stop() -> None:
 def _is_older(candidate: str, proc: Path = Path("/proc")) -> bool:
     """Return whether the connection of this process existed before the table; false without SSH.
 
-    The first sshd above this process serves the connection. It starts with it (proc_pid_stat(5), field 22).
+    The first sshd above this process serves the connection. It starts with it (proc_pid_stat(5), field 22: ticks since
+    the boot, which no clock changes).
     """
+    armed = float(_text(f"{candidate}.time") or 0)
     process = os.getpid()
     while process > 1:
         name, _, rest = facts.text_of(proc / str(process) / "stat").partition("(")[2].rpartition(")")
@@ -139,9 +150,7 @@ def _is_older(candidate: str, proc: Path = Path("/proc")) -> bool:
         if len(fields) < STARTED + 1:
             return False
         if name.startswith("sshd"):
-            uptime = float(facts.text_of(proc / "uptime").split()[0])
-            age = uptime - int(fields[STARTED]) / os.sysconf("SC_CLK_TCK")
-            return age > time.time() - os.path.getmtime(candidate)
+            return int(fields[STARTED]) / os.sysconf("SC_CLK_TCK") < armed
         process = int(fields[PARENT])
     return False
 
@@ -150,12 +159,16 @@ def _write(path: str, text: str) -> None:
     target = Path(path)
     target.parent.mkdir(mode=0o755, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
-    part.unlink(missing_ok=True)
-    with open(part, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.rename(target)
+    try:
+        part.unlink(missing_ok=True)
+        with open(part, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.rename(target)
+    except OSError as error:
+        remedy = "Free space there, and run the playbook again."
+        raise TrainyardError(f"{path} cannot be written: {error.strerror}.", remedy=remedy) from error
 
 
 def _text(path: str) -> str:
@@ -167,10 +180,9 @@ def _text(path: str) -> str:
 
 def _loaded() -> Sequence[Any]:
     """Return the loaded table in the form of `_rules`; empty if there is none."""
-    try:
-        return _rules(run(["nft", "--json", "list", "table", *TABLE], timeout=TIMEOUT).stdout)
-    except CommandError:
-        return []
+    # Status 1: there is no such table.
+    output = run(["nft", "--json", "list", "table", *TABLE], timeout=TIMEOUT, ok=(0, 1)).stdout
+    return _rules(output) if output.strip() else []
 
 
 def _canonical(text: str, near: str) -> Sequence[Any]:

@@ -62,7 +62,7 @@ def start(ports: Sequence[Port], run: str, seconds: float, control: str = CONTRO
     :param run: identifier of the calling run, with which it calls `stop`.
     :param seconds: after this time the process ends by itself.
     """
-    if known := _order(control, f"add {run}"):
+    if known := _order(control, f"add {run} {seconds}"):
         return known
     Path(control).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -156,7 +156,7 @@ def _serve(
             for key, _ in selector.select(left):
                 try:
                     if key.fileobj is listener:
-                        _obey(listener, runs, list(sockets))
+                        deadline = max(deadline, time.monotonic() + _obey(listener, runs, list(sockets)))
                     else:
                         _answer(key.fileobj)
                 except OSError:
@@ -166,16 +166,18 @@ def _serve(
     Path(control).unlink(missing_ok=True)
 
 
-def _obey(listener: socket.socket, runs: set[str], ports: Sequence[Port]) -> None:
+def _obey(listener: socket.socket, runs: set[str], ports: Sequence[Port]) -> float:
+    """Add or remove a run, and return the seconds for which it needs the listener."""
     client, _ = listener.accept()
     with client:
         client.settimeout(TIMEOUT_S)
-        verb, _, run = client.recv(1024).decode(errors="replace").partition(" ")
+        verb, run, seconds = [*client.recv(1024).decode(errors="replace").split(" "), "", "0"][:3]
         if verb == "add":
             runs.add(run)
         elif verb == "end":
             runs.discard(run)
         client.sendall(json.dumps(ports).encode())
+    return float(seconds or 0)
 
 
 def _answer(opened: Any) -> None:
@@ -215,7 +217,12 @@ def _begin(target: Target) -> _Attempt:
     opened = socket.socket(socket.AF_INET, kind)
     opened.setblocking(False)
     attempt = _Attempt(target, opened)
-    code = opened.connect_ex((target.address, target.port))
+    try:
+        code = opened.connect_ex((target.address, target.port))
+    except OSError as error:
+        # The text is no address of this family.
+        attempt.result = str(error)
+        return attempt
     if code not in (0, errno.EINPROGRESS):
         attempt.result = _meaning(target, code)
     elif target.protocol == "udp":

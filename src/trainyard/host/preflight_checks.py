@@ -139,6 +139,12 @@ CHECKS: Mapping[str, Check] = {
         "with other programs; podman needs no file there with `network_backend = \"netavark\"` in "
         "/etc/containers/containers.conf.",
     ),
+    "cni_unknown": Check(
+        "The folder of CNI files of an existing cluster is known",
+        "the cluster exists, but no node of it answers, so the folder of its CNI files is unknown",
+        "Repair the connection to a control plane host. If the cluster no longer exists, remove its kubeconfig "
+        "(control_plane_kubeconfig) from the controller.",
+    ),
     "foreign_file": Check(
         "Files that the site writes have no settings of others",
         "{files} {hold} settings that this project has not made",

@@ -12,21 +12,31 @@ from ..host import facts
 from ..host.preflight_checks import reason
 
 
-def cni_dir(hostvars: Any, groups: Mapping[str, Sequence[str]], settings: str) -> str:
-    """Return the folder that the control plane has; empty if there is no cluster yet.
+def cni_dir(hostvars: Any, groups: Mapping[str, Sequence[str]]) -> str:
+    """Return the folder that the nodes of the cluster have; empty if no checked host is a node.
+
+    A host that is no node may have the settings of an earlier cluster, so it does not count.
 
     :param hostvars: Ansible's variables of all hosts, after their checks.
-    :param settings: base64 of the containerd settings of one control plane host, if no check has read any.
     """
-    for name in groups.get("control_plane", ()):
-        if found := at(hostvars.raw_get(name), "__base_preflight", "host", "cni_dir"):
+    for name in dict.fromkeys([*groups.get("control_plane", ()), *groups.get("cluster", ())]):
+        known = at(hostvars.raw_get(name), "__base_preflight")
+        if at(known, "cluster") and (found := at(known, "host", "cni_dir")):
             return _folder(found)
-    try:
-        text = base64.b64decode(settings, validate=True).decode(errors="replace")
-    except (binascii.Error, ValueError):
-        return ""
-    found = facts.CNI_SETTING.search(text)
-    return found[1] if found else facts.CNI_DIR if text else ""
+    return ""
+
+
+def cni_dir_of(settings: Sequence[str]) -> str:
+    """Return the folder in the first of these containerd settings (base64) that has one; empty without settings."""
+    for each in settings:
+        try:
+            text = base64.b64decode(each, validate=True).decode(errors="replace")
+        except (binascii.Error, ValueError):
+            continue
+        if text:
+            found = facts.CNI_SETTING.search(text)
+            return found[1] if found else facts.CNI_DIR
+    return ""
 
 
 def _folder(value: Any) -> str:
@@ -36,9 +46,14 @@ def _folder(value: Any) -> str:
 
 
 def cni_reasons(hostvars: Any, host: str, folder: str) -> list[dict[str, str]]:
-    """Return the reason to refuse a new host with CNI files of others in the cluster's folder."""
-    known = hostvars.raw_get(host)
-    if at(known, "__base_preflight", "cluster") not in (None, {}):
+    """Return why a new host cannot be a node: CNI files of others in the cluster's folder, or an unknown folder.
+
+    :param folder: empty if there is a cluster, and none of its nodes answers.
+    """
+    known = at(hostvars.raw_get(host), "__base_preflight")
+    if at(known, "cluster") != {}:
         return []
-    files = [line(each) for each in items(at(known, "__base_preflight", "cni_files", folder))]
+    if not folder:
+        return [reason("cni_unknown").as_dict()]
+    files = [line(each) for each in items(at(known, "cni_files", folder))]
     return [reason("cni_files", files=", ".join(f"{folder}/{name}" for name in files)).as_dict()] if files else []

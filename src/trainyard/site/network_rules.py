@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,6 +21,8 @@ CLUSTER_NETWORKS = NETWORK_VARIABLES[:2]
 
 ADMITTED = ("cluster", "mirror", "builders", "controllers")
 """Groups whose hosts the role `firewall` admits by their addresses."""
+CNI_FOLDER = re.compile(r"/[\w./-]+")
+"""As `facts.CNI_SETTING` reads it on a host."""
 TRUE = ("true", "yes", "on", "1")
 
 
@@ -199,7 +202,16 @@ def firewall_admits(site: Site) -> Iterator[Problem]:
             )
 
 
+def cni_folder(site: Site) -> Iterator[Problem]:
+    """Refuse a folder with characters that the settings of containerd are not searched for."""
+    for setting in site.values("network_cni_dir"):
+        if not CNI_FOLDER.fullmatch(str(setting.value)):
+            remedy = "Use letters, digits, dots, hyphens and slashes, as in /etc/cni/trainyard.d."
+            yield problem(setting, "not a folder of CNI files", remedy)
+
+
 NETWORK_RULES = (
+    cni_folder,
     firewall_admits,
     one_value,
     overlapping_networks,

@@ -15,6 +15,7 @@ from ..host.preflight_checks import reason
 GROUPS = ("control_plane", "cluster", "builders", "controllers")
 """Sources that are groups of the inventory. The addresses of the controller and of clients are unknown."""
 PODS = "pods"
+ADDRESSES = ("kubernetes_node_ip", "ansible_host")
 OTHERS = 3
 """Hosts of the cluster to which a new host connects, in addition to the control plane and the mirror."""
 NAMED = 5
@@ -31,8 +32,13 @@ def site_addresses(hosts: Sequence[str], hostvars: Any) -> dict[str, str]:
 
     :param hosts: names in the inventory; `hostvars` are Ansible's variables of all hosts.
     """
-    found = {host: _address(hostvars[host], "kubernetes_node_ip", "ansible_host") for host in hosts}
+    found = {host: _address(hostvars[host], *_names(hostvars[host])) for host in hosts}
     return {host: address for host, address in found.items() if address}
+
+
+def _names(known: Any) -> Sequence[str]:
+    """Return the variables of a host's address; other hosts know the mirror by its own one."""
+    return ("mirror_address", "ansible_host") if "mirror" in known.get("group_names", ()) else ADDRESSES
 
 
 def _address(known: Any, *names: str) -> str:
@@ -54,7 +60,7 @@ def needed_ports(
     pods: str,
     others: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """Return port, protocol and sources (texts) of each port that another host needs.
+    """Return port, protocol and sources (texts) of each port that another host needs, and `node_port` of those.
 
     :param ports: as the lookup `provided` returns them.
     :param host: name of the host in the inventory.
@@ -71,7 +77,8 @@ def needed_ports(
         sources += [pods] if PODS in port["from"] else []
         sources += [network for name in port["from"] for network in others.get(name, ())]
         if sources:
-            found.append({"port": port["port"], "protocol": port.get("protocol", "tcp"), "sources": sources})
+            number = {"port": port["port"], "protocol": port.get("protocol", "tcp")}
+            found.append({**number, "sources": sources, **({"node_port": True} if port.get("node_port") else {})})
     return found
 
 
@@ -88,14 +95,14 @@ def port_probes(ports: Ports, hostvars: Any, groups: Groups, addresses: Mapping[
     cluster, control_plane = groups.get("cluster", ()), groups.get("control_plane", ())
     mirror = groups.get("mirror", ())
     known = {name: hostvars.raw_get(name) for name in dict.fromkeys([*cluster, *mirror])}
-    checked = [name for name in known if known[name].get("host_reasons") is not None and name in addresses]
-    new = [name for name in checked if name in cluster and _is_new(known[name])]
+    checked = [name for name in known if known[name].get("host_reasons") is not None]
+    new = [name for name in checked if name in cluster and at(known[name], "__base_preflight", "cluster") == {}]
     if not new:
         return {"listen": {}, "connect": {}, "new": []}
     closed = {name for name in checked if _is_closed(known[name])}
     members = [name for name in cluster if name in checked]
-    # With `site_hosts`, the control plane is not checked. Its programs listen, or a join would fail.
-    reachable = {*checked, *(name for name in control_plane if name in addresses and "host_reasons" not in known[name])}
+    # A name is not resolved here, and the modules of hosts know IPv4 alone.
+    reachable = {name for name in checked if "." in addresses.get(name, "")} - closed
     connect: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for name in checked:
         targets = list(control_plane) if name in new else []
@@ -104,8 +111,7 @@ def port_probes(ports: Ports, hostvars: Any, groups: Groups, addresses: Mapping[
             place = members.index(name)
             targets += [*mirror, *(members[place + 1 :] + members[:place])[:OTHERS]]
         for target in dict.fromkeys(each for each in targets if each in reachable and each != name):
-            if target not in closed:
-                connect[name] += _between(ports, name, target, groups, addresses)
+            connect[name] += _between(ports, name, target, groups, addresses)
     listeners = [*new, *(name for name in checked if name in mirror)]
     listen = {name: _of(ports, name, groups) for name in listeners}
     return {
@@ -113,12 +119,6 @@ def port_probes(ports: Ports, hostvars: Any, groups: Groups, addresses: Mapping[
         "connect": {name: found for name, found in connect.items() if found},
         "new": new,
     }
-
-
-def _is_new(known: Mapping[str, Any]) -> bool:
-    """Return whether a host is no node. The check of a refused host does not report it; a node's ports are taken."""
-    found = at(known, "__base_preflight", "cluster")
-    return found == {} or (found is None and bool(known["host_reasons"]))
 
 
 def _is_closed(known: Mapping[str, Any]) -> bool:
@@ -161,8 +161,8 @@ def probe_targets(probes: Mapping[str, Any], host: str, hostvars: Any) -> list[d
     found = []
     for target in probes["connect"].get(host, []):
         listens = (target["host"], target["port"], target["protocol"]) in opened
-        is_node = target["host"] not in probes["listen"]
-        if listens or (is_node and target["protocol"] == "tcp"):
+        # Another program has the port: that of a node, or nginx of a mirror.
+        if listens or target["protocol"] == "tcp":
             found.append({**target, "listens": listens})
     return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ class Kernel:
             return self._listed(Path(argv[-1]).read_text())
         if words == "nft --json list table inet trainyard":
             if not self.loaded:
-                raise CommandError("No such file or directory")
+                return subprocess.CompletedProcess(argv, 1, "", "Error: No such file or directory")
             return self._listed(self.loaded)
         name = " ".join(argv[:2])
         self.calls.append(name)
@@ -106,16 +105,14 @@ def test_a_confirmation_that_comes_too_late_keeps_nothing(host: Host) -> None:
     ("seconds", "name", "is_older"), [(100, "sshd-session", True), (0, "sshd", False), (100, "sudo", False)]
 )
 def test_the_old_connection_confirms_nothing(tmp_path: Path, seconds: float, name: str, is_older: bool) -> None:
-    uptime = 5000.0
-    (tmp_path / "uptime").write_text(f"{uptime} 1.0\n")
-    started = int((uptime - seconds) * os.sysconf("SC_CLK_TCK"))
+    armed = 5000.0
+    started = int((armed + 5 - seconds) * os.sysconf("SC_CLK_TCK"))
     for process, of, parent in ((os.getpid(), "python3 (x) y", 77), (77, name, 1)):
         (tmp_path / str(process)).mkdir()
         fields = " ".join(["S", str(parent), *["0"] * 17, str(started), "0"])
         (tmp_path / str(process) / "stat").write_text(f"{process} ({of}) {fields}\n")
     candidate = tmp_path / "candidate"
-    candidate.touch()
-    os.utime(candidate, (time.time() - 5, time.time() - 5))
+    (tmp_path / "candidate.time").write_text(str(armed))
     assert firewall_table._is_older(str(candidate), tmp_path) is is_older
 
 
@@ -126,6 +123,30 @@ def test_a_run_that_is_killed_before_the_table_leaves_the_timer(host: Host) -> N
     assert host.kernel.loaded == "" and not host.kept.exists()
     host.kernel.broken = ""
     assert host.arm("new").changed
+
+
+def test_a_full_disk_leaves_the_timer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.arm("new").execute()
+    host.kernel.calls.clear()
+    plan = host.confirm()
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(TrainyardError, match="cannot be written: No space left"):
+        plan.execute()
+    assert "systemctl stop" not in host.kernel.calls
+
+
+def test_check_mode_plans_without_nft(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    plan = firewall_table.plan_armed("new", 60, str(host.kept), str(host.candidate), can_be_missing=True)
+    assert plan.changed and host.kernel.calls == []
+
+
+def test_a_login_of_the_operator_is_no_connection_of_the_run(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(firewall_table, "_is_older", lambda _: True)
+    host.arm("new").execute()
+    with pytest.raises(TrainyardError, match="older than the table"):
+        host.confirm()
+    assert firewall_table.plan_confirmed(str(host.kept), str(host.candidate), over_ssh=False).changed
 
 
 def test_check_mode_changes_nothing(host: Host) -> None:

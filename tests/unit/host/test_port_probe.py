@@ -106,6 +106,18 @@ def test_the_listener_ends_by_itself(control: Path) -> None:
     wait_gone(control)
 
 
+def test_a_second_run_extends_the_time(control: Path) -> None:
+    port = (free("tcp"), "tcp")
+    start([port], "a", 0.5, str(control))
+    start([port], "b", 60, str(control))
+    time.sleep(0.8)
+    assert unreached([target(*port)]) == []
+
+
+def test_an_address_of_another_family_is_a_reason() -> None:
+    assert [host.port for host, _ in unreached([target(6443, address="fd00::7")], timeout=0.3)] == [6443]
+
+
 def test_a_socket_that_a_killed_listener_left_is_replaced(control: Path) -> None:
     port = (free("tcp"), "tcp")
     with socket.socket(socket.AF_UNIX) as left:

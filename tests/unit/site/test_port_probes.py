@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainyard.site.ports import port_probes, probe_reasons, probe_targets
+from trainyard.site.ports import port_probes, probe_reasons, probe_targets, site_addresses
 
 PORTS = [
     {"port": 6443, "group": "control_plane", "from": ["control_plane", "cluster", "controller"]},
@@ -71,8 +71,33 @@ def test_a_datagram_needs_a_listener() -> None:
     probes = port_probes(PORTS, hosts, groups, addresses)
     hosts["w2"]["port_listener"] = {"ports": [{"port": 4789, "protocol": "udp"}]}
     found = [(each["host"], each["port"], each["listens"]) for each in probe_targets(probes, "w1", hosts)]
-    # The kubelet's port of w2 is another program's, so it is not probed.
-    assert found == [("cp1", 6443, False), ("cp1", 10250, False), ("w2", 4789, True)]
+    # The kubelet's port of w2 is another program's. cp1 has no listener, so no datagram is sent to it.
+    assert found == [("cp1", 6443, False), ("cp1", 10250, False), ("w2", 10250, False), ("w2", 4789, True)]
+
+
+def test_a_running_mirror_is_probed() -> None:
+    hosts, groups, addresses = site(cp1=NODE, w1=NEW, m1=NODE)
+    probes = port_probes(PORTS, hosts, groups, addresses)
+    hosts["m1"]["port_listener"] = {"ports": []}
+    assert ("m1", 443, False) in [
+        (each["host"], each["port"], each["listens"]) for each in probe_targets(probes, "w1", hosts)
+    ]
+
+
+def test_a_host_without_an_ipv4_address_is_new_and_no_target() -> None:
+    hosts, groups, addresses = site(cp1=NODE, w1=NEW, w2=NEW)
+    probes = port_probes(PORTS, hosts, groups, {**addresses, "w1": "fd00::7", "w2": ""})
+    assert (
+        probes["new"] == ["w1", "w2"]
+        and to(probes, "cp1") == []
+        and to(probes, "w1") == ["cp1:6443", "cp1:10250", "cp1:4789"]
+    )
+
+
+def test_the_mirror_has_its_own_address() -> None:
+    known = {"m1": {"ansible_host": "192.0.2.1", "mirror_address": "10.1.0.2", "group_names": ["mirror"]}}
+    known["w1"] = {"ansible_host": "10.1.0.9", "mirror_address": "10.1.0.2", "group_names": ["cluster"]}
+    assert site_addresses(["m1", "w1"], known) == {"m1": "10.1.0.2", "w1": "10.1.0.9"}
 
 
 def unreached(host: str, *ports: str, why: str = "no answer") -> dict[str, Any]:
@@ -112,4 +137,4 @@ def test_the_answer_of_a_hostile_host_is_text() -> None:
     hosts["w1"]["port_probe"] = {"unreached": [7, {"host": "a\n\x1b[31m", "port": "{{ 1 }}", "why": None}]}
     found = probe_reasons(probes, "w1", hosts)
     assert found and not any(mark in each["cause"] for each in found for mark in ("\n", "\x1b"))
-    assert probe_targets(probes, "cp1", hosts) == []
+    assert not [each for each in probe_targets(probes, "cp1", hosts) if each["listens"] or each["protocol"] == "udp"]
