@@ -20,8 +20,8 @@ OTHERS = 3
 """Hosts of the cluster to which a new host connects, in addition to the control plane and the mirror."""
 NAMED = 5
 """Sources that a reason lists by name."""
-CLOSED = "firewall"
-"""Code of the check that already names the closed ports of a host."""
+CLOSED = {"firewall", "node_address"}
+"""Codes of checks that already name why others do not reach a host."""
 
 Ports = Sequence[Mapping[str, Any]]
 Groups = Mapping[str, Sequence[str]]
@@ -86,7 +86,7 @@ def port_probes(ports: Ports, hostvars: Any, groups: Groups, addresses: Mapping[
     """Return which hosts listen on which ports, and who connects to whom, so that closed ports between them are found.
 
     Each new host connects to the control plane, the mirror and three others, and each control plane host to the new
-    hosts. A host whose own firewall is known is no target.
+    hosts. A host is no target if a check already names why others do not reach it.
 
     :param hostvars: Ansible's variables of all hosts, after their checks.
     :return: `listen` (host -> ports), `connect` (host -> targets without `listens`), and `new` (hosts that are no
@@ -122,9 +122,13 @@ def port_probes(ports: Ports, hostvars: Any, groups: Groups, addresses: Mapping[
 
 
 def _is_closed(known: Mapping[str, Any]) -> bool:
-    """Return whether a host has a known firewall: one that is refused, or the site's own, whose ports follow later."""
-    codes = [at(each, "code") for each in items(known["host_reasons"])]
-    return CLOSED in codes or at(known, "__base_preflight", "host", "firewall") is True
+    """Return whether it is known that others do not reach a host, or unknown whether it is a node.
+
+    The site's own firewall gets the rules for new hosts later.
+    """
+    codes = {line(at(each, "code")) for each in items(known["host_reasons"])}
+    seen = at(known, "__base_preflight")
+    return bool(codes & CLOSED) or at(seen, "host", "firewall") is True or at(seen, "cluster") is None
 
 
 def _of(ports: Ports, host: str, groups: Groups) -> list[dict[str, Any]]:

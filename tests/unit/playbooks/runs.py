@@ -29,7 +29,7 @@ all:
 
 ON_HOSTS = (
     *("base", "docker", "containerd", "kubernetes", "efs_mount", "storage", "control_plane", "worker", "mirror"),
-    *("nvidia_driver", "nvidia_runtime", "device_plugin"),
+    *("nvidia_driver", "nvidia_runtime", "device_plugin", "firewall"),
 )
 ON_CONTROLLER = ("bundle", "lab", "efs", "network", "metrics", "dashboard", "workloads", "verify")
 TOUCH = """
@@ -169,6 +169,8 @@ def stubs(folder: Path) -> Path:
         text = TOUCH % "" + (WAITS if (role, entry_point) == ("network", "ready") else "")
         (folder / "roles" / role / "tasks" / f"{entry_point}.yml").write_text(text, encoding="utf-8")
     (folder / "roles" / "verify" / "tasks" / "probe.yml").write_text(TOUCH % "-probed", encoding="utf-8")
+    # playbooks/_compare_hosts.yml reads them.
+    shutil.copytree(ROOT / "roles" / "network" / "defaults", folder / "roles" / "network" / "defaults")
     return folder
 
 
