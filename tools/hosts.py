@@ -39,6 +39,7 @@ TRAITS_HEAD = """## Traits of servers
 
 {count} traits of servers that other people set up. {counts}.
 A trait that works or is refused has a test, a scenario or a row of the table above.
+An imitated one worked on hosts that only have the shape of such servers; what the shape lacks is unproven.
 An unproven one is written, and no host of the tests has it.
 
 """

@@ -24,7 +24,8 @@ def result(row: Row, **changes: Any) -> dict[str, Any]:
         }
         for reason in row.reasons
     ]
-    about = "debian-13 x86_64, node address 10.89.0.7 on eth0"
+    (system,) = row.variables.get("base_supported_systems", ["debian-13"])
+    about = f"{system} x86_64, node address 10.89.0.7 on eth0"
     about += ", the default route on ext0 is not used" if row.name == "two_nics" else ""
     return {"state": row.expected, "reasons": texts, "about": about, **changes}
 

@@ -74,6 +74,7 @@ def rows() -> list[Row]:
 
 STATES = {
     "works": "works",
+    "imitated": "imitated",
     "refused": "refused",
     "open": "**breaks a site**",
     "unproven": "unproven",

@@ -27,6 +27,9 @@ DISPLAY = ("0x0300", "0x0302")
 FLAVOUR = re.compile(r"^\d[^-]*-(\d[^-]*-)?")
 """Part of a kernel release before its flavour: 6.1.0-28-amd64, 6.12.41+deb13-cloud-amd64, 6.8.0-45-generic."""
 
+KERNEL_SERIES = re.compile(r"(?:-(?:hwe|lts)-[0-9.]+(?:-edge)?)?")
+"""What may follow the flavour in the name of a metapackage: linux-image-generic-hwe-24.04, linux-image-aws-lts-24.04."""
+
 GIVEN_AWAY = "vfio-pci"
 """Kernel driver of a device that is passed through to a virtual machine."""
 
@@ -194,11 +197,21 @@ def headers_lacking(kernel: str, root: Path = Path("/")) -> list[str]:
     installed = [path.name for path in modules.glob("*") if (root / "boot" / f"vmlinuz-{path.name}").exists()]
     newest = max(installed, key=_release, default=kernel)
     lacking = [each for each in dict.fromkeys((kernel, newest)) if not (modules / each / "build").exists()]
-    flavour = FLAVOUR.sub("", kernel)
-    known = root / "var/lib/dpkg/info"
-    if (known / f"linux-image-{flavour}.list").exists() and not (known / f"linux-headers-{flavour}.list").exists():
-        lacking.append(flavour)
-    return [f"linux-headers-{each}" for each in lacking]
+    return [f"linux-headers-{each}" for each in lacking + _metapackages_lacking(FLAVOUR.sub("", kernel), root)]
+
+
+def _metapackages_lacking(flavour: str, root: Path) -> list[str]:
+    """Return the names after `linux-image-` of installed metapackages of kernels without the one of their headers."""
+    # Ubuntu's images for virtual machines have the generic kernel by another name.
+    flavours = (flavour, "virtual") if flavour == "generic" else (flavour,)
+    known = {path.stem for path in (root / "var/lib/dpkg/info").glob("linux-*.list")}
+    names = sorted(name.removeprefix("linux-image-") for name in known if name.startswith("linux-image-"))
+    return [
+        name
+        for name in names
+        if any(name.startswith(each) and KERNEL_SERIES.fullmatch(name[len(each) :]) for each in flavours)
+        and f"linux-headers-{name}" not in known
+    ]
 
 
 def _release(name: str) -> list[tuple[int, str]]:

@@ -77,7 +77,13 @@ APT = (
     "--option=Acquire::https::Timeout=20",
     f"--option=DPkg::Lock::Timeout={LOCK_TIMEOUT}",
 )
-ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "APT_LISTCHANGES_FRONTEND": "none"}
+ENVIRONMENT = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "LC_ALL": "C",
+    "APT_LISTCHANGES_FRONTEND": "none",
+    # needrestart, which Ubuntu's servers have, would restart services after each installation, containerd among them.
+    "NEEDRESTART_SUSPEND": "1",
+}
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,9 @@ class FakeApt:
     def __call__(self, argv: Sequence[str], **options: object) -> subprocess.CompletedProcess[str]:
         words = [word for word in argv if not word.startswith("-") or word == "--simulate"]
         self.calls.append(" ".join(words))
+        if argv[0] == "apt-get":
+            # Otherwise needrestart restarts services of a host that has it.
+            assert options["env"] == packages.ENVIRONMENT and packages.ENVIRONMENT["NEEDRESTART_SUSPEND"] == "1"
         if self.failing and self.failing[0] == self.calls[-1]:
             raise CommandError(f"E: {self.failing.pop(0)} failed")
         out = ""
