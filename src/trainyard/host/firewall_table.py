@@ -1,8 +1,8 @@
 """Load the site's own nftables table so that a mistake in it cannot lock the operator out.
 
-A new table is loaded from /run, after a timer was started that restores the old state. Only a later call, which comes
-over a new connection, stops the timer and writes the table to /etc, from where a unit loads it at boot. So neither a
-closed SSH port nor a power cut leaves a host with a table that admits no connection.
+A timer that restores the old state is started first, then the new table is loaded from /run. A later call over a new
+connection writes the table to /etc, from where a unit loads it at boot, and stops the timer. So neither a closed SSH
+port nor a power cut leaves a host with a table that admits no connection.
 """
 
 from __future__ import annotations
