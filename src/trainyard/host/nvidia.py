@@ -28,7 +28,7 @@ FLAVOUR = re.compile(r"^\d[^-]*-(\d[^-]*-)?")
 """Part of a kernel release before its flavour: 6.1.0-28-amd64, 6.12.41+deb13-cloud-amd64, 6.8.0-45-generic."""
 
 KERNEL_SERIES = re.compile(r"(?:-(?:hwe|lts)-[0-9.]+(?:-edge)?)?")
-"""A series after the flavour in the name of a metapackage: linux-image-generic-hwe-24.04, linux-image-aws-lts-24.04."""
+"""End of a metapackage's name after the flavour: linux-image-generic-hwe-24.04, linux-image-aws-lts-24.04."""
 
 GIVEN_AWAY = "vfio-pci"
 """Kernel driver of a device that is passed through to a virtual machine."""
