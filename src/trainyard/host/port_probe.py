@@ -73,8 +73,11 @@ def start(ports: Sequence[Port], run: str, seconds: float, control: str = CONTRO
         os.umask(before)
     listener.listen()
     sockets = {port: opened for port in ports if (opened := _open(port))}
-    if os.fork() == 0:
+    between = os.fork()
+    if between == 0:
         _serve_detached(listener, sockets, run, seconds, control)
+    # Then only the listener's process has the sockets, under its own name.
+    os.waitpid(between, 0)
     for each in (listener, *sockets.values()):
         each.close()
     return list(sockets)
@@ -134,11 +137,12 @@ def _serve_detached(
     """Serve in a process without terminal and session, so that the caller's connection can end."""
     try:
         os.setsid()
+        # Inherited by the process below.
+        Path("/proc/self/comm").write_text(NAME, encoding="ascii")
         if os.fork() == 0:
             null = os.open(os.devnull, os.O_RDWR)
             for descriptor in range(3):
                 os.dup2(null, descriptor)
-            Path("/proc/self/comm").write_text(NAME, encoding="ascii")
             _serve(listener, sockets, run, time.monotonic() + seconds, control)
     finally:
         # Nothing of the caller may run twice.
