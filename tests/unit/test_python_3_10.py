@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def test_their_unit_tests_pass(tmp_path: Path) -> None:
     settings = tmp_path / "pytest.ini"
     settings.write_text(
         "[pytest]\naddopts = --import-mode=importlib -p no:cacheprovider\nmarkers =\n  slow\n  proof\n  lab\n"
-        f"pythonpath = {' '.join(map(str, folders))}\n",
+        f"pythonpath = {shlex.join(map(str, folders))}\n",
         encoding="utf-8",
     )
     library = pure_packages(tmp_path / "library")
