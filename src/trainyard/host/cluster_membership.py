@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.untrusted import line
+from .facts import CRI
 from .ownership import MARKER
 from .preflight_checks import Reason, reason
 
@@ -32,8 +33,6 @@ RECORD = "var/lib/trainyard/kubeadm"
 MADE = ("init.yaml", "init.complete", "init.started")
 """Files in the record that show that this project created a cluster on this host (`kubeadm.program.Host`)."""
 JOINED = (f"{RECORD}/join.started", f"{RECORD}/join.complete")
-DROP_IN = "etc/containerd/conf.d/10-trainyard.toml"
-"""Each node of this project has this file, with the marker; workers have no other record."""
 
 LARGEST = 1 << 20
 """Most bytes of a file that are read; a kubeconfig has a few thousand."""
@@ -139,9 +138,7 @@ def problems(found: Membership | None, site: Cluster) -> list[Reason]:
 def is_known(root: str = "/") -> bool:
     """Return whether this project has changed a host before, which may be reset since."""
     records = (*(os.path.join(RECORD, each) for each in MADE), *JOINED)
-    return any(os.path.exists(os.path.join(root, each)) for each in records) or MARKER in _read(
-        os.path.join(root, DROP_IN)
-    )
+    return any(os.path.exists(os.path.join(root, each)) for each in records) or MARKER in _read(os.path.join(root, CRI))
 
 
 def fingerprints(pem: str) -> Iterator[str]:

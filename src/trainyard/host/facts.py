@@ -77,6 +77,7 @@ HOSTS_TEMPLATE = "etc/cloud/templates/hosts.debian.tmpl"
 FIREWALL = "etc/trainyard/firewall.nft"
 FLUSH = re.compile(r"^\s*flush\s+ruleset", re.MULTILINE)
 CRI = "etc/containerd/conf.d/10-trainyard.toml"
+"""Each node of this project has this file, with the marker; workers have no other record."""
 CNI_DIR = "/etc/cni/net.d"
 """containerd's own default, which nodes of earlier versions have."""
 CNI_SETTING = re.compile(r'^\s*conf_dir = "(/[\w./-]+)"$', re.MULTILINE)

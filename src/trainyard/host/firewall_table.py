@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..core import files
 from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.plan import MISSING, Change, Plan, Step
@@ -27,6 +28,7 @@ KEPT = f"/{facts.FIREWALL}"
 CANDIDATE = "/run/trainyard-firewall.nft"
 """On a file system in memory: after a power cut, the host has its old table."""
 ROLLBACK = "trainyard-firewall-rollback"
+MODE = 0o600
 TIMEOUT = 20.0
 PARENT, STARTED = 1, 19
 """Fields of /proc/PID/stat after the name: the parent, and the start in ticks since the boot."""
@@ -51,7 +53,7 @@ def plan_armed(
     if can_be_missing and shutil.which("nft") is None:
         return Plan([Step("Load the firewall's table", lambda: None, [Change(SUBJECT, MISSING, "the site's rules")])])
     wanted = _canonical(text, candidate)
-    loaded, is_kept = _loaded(), _text(kept) == text
+    loaded, is_kept = _loaded(), facts.text_of(Path(kept)) == text
     if loaded == wanted and is_kept:
         return Plan()
     before = "other rules" if loaded else MISSING
@@ -77,7 +79,7 @@ def plan_confirmed(kept: str = KEPT, candidate: str = CANDIDATE, *, over_ssh: bo
     :param over_ssh: whether this process must belong to an SSH connection that is newer than the table.
     :raises TrainyardError: the old state was restored before this call, or the connection is not a new one.
     """
-    text = _text(candidate)
+    text = facts.text_of(Path(candidate))
     if not text:
         return Plan()
     if over_ssh and _is_older(candidate):
@@ -97,8 +99,8 @@ def plan_absent(kept: str = KEPT) -> Plan:
 
 
 def _arm(text: str, seconds: int, kept: str, candidate: str) -> None:
-    _write(candidate, text)
-    _write(f"{candidate}.time", str(time.clock_gettime(time.CLOCK_BOOTTIME)))
+    files.write(candidate, text, MODE)
+    files.write(f"{candidate}.time", str(time.clock_gettime(time.CLOCK_BOOTTIME)), MODE)
     _stop()
     # The timer first: from here on, every end of this process restores the old state.
     timer = [
@@ -119,7 +121,7 @@ def _confirm(text: str, kept: str, candidate: str) -> None:
             "The firewall's table was removed again, because it was not confirmed in time.", remedy=REMEDY
         )
     # Written first: if the disk is full, the timer restores the old state.
-    _write(kept, text)
+    files.write(kept, text, MODE)
     _stop()
     os.unlink(candidate)
 
@@ -142,7 +144,7 @@ def _is_older(candidate: str, proc: Path = Path("/proc")) -> bool:
     The first sshd above this process serves the connection. It starts with it (proc_pid_stat(5), field 22: ticks since
     the boot, which no clock changes).
     """
-    armed = float(_text(f"{candidate}.time") or 0)
+    armed = float(facts.text_of(Path(f"{candidate}.time")) or 0)
     process = os.getpid()
     while process > 1:
         name, _, rest = facts.text_of(proc / str(process) / "stat").partition("(")[2].rpartition(")")
@@ -155,29 +157,6 @@ def _is_older(candidate: str, proc: Path = Path("/proc")) -> bool:
     return False
 
 
-def _write(path: str, text: str) -> None:
-    target = Path(path)
-    target.parent.mkdir(mode=0o755, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    try:
-        part.unlink(missing_ok=True)
-        with open(part, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.rename(target)
-    except OSError as error:
-        remedy = "Free space there, and run the playbook again."
-        raise TrainyardError(f"{path} cannot be written: {error.strerror}.", remedy=remedy) from error
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
 def _loaded() -> Sequence[Any]:
     """Return the loaded table in the form of `_rules`; empty if there is none."""
     # Status 1: there is no such table.
@@ -188,7 +167,7 @@ def _loaded() -> Sequence[Any]:
 def _canonical(text: str, near: str) -> Sequence[Any]:
     """Return a table as the kernel lists it. It is loaded in a network namespace of its own, which ends at once."""
     path = f"{near}.check"
-    _write(path, text)
+    files.write(path, text, MODE)
     try:
         return _rules(run(["unshare", "--net", "sh", "-c", CANONICAL, path], timeout=TIMEOUT).stdout)
     finally:

@@ -66,21 +66,14 @@ def ruleset() -> Sequence[Any]:
 def dropping(found: Sequence[Any], hook: str, packets: Sequence[Packet]) -> Iterator[tuple[Place, list[Packet]]]:
     """Yield each chain at a hook that drops some of the packets, with those packets.
 
-    A chain drops by its policy, or by a last rule without conditions. A packet passes if a rule accepts it, also in a
-    chain to which a rule jumps.
+    A packet passes if a rule accepts it, also in a chain to which a rule jumps.
 
     :param found: the list of `ruleset`.
     :param hook: `input` or `forward`.
     """
-    rules: dict[Place, list[Sequence[Any]]] = {}
-    for rule in (mapping(at(each, "rule")) for each in found):
-        rules.setdefault(_place(rule, "chain"), []).append(items(rule.get("expr")))
-    for chain in (mapping(at(each, "chain")) for each in found):
-        place = _place(chain, "name")
-        if chain.get("hook") != hook or place[:2] in OF_IPTABLES or place[0] == "ip6":
-            continue
-        last = (rules.get(place) or [[]])[-1]
-        if chain.get("policy") != "drop" and not _drops_all(last):
+    rules = _rules(found)
+    for place in _closed(found, rules, hook):
+        if place[:2] in OF_IPTABLES or place[0] == "ip6":
             continue
         dropped = [packet for packet in packets if not _accepts(rules, place, packet, set())]
         if dropped:
@@ -88,21 +81,27 @@ def dropping(found: Sequence[Any], hook: str, packets: Sequence[Packet]) -> Iter
 
 
 def policies(found: Sequence[Any] | None = None) -> list[Place]:
-    """Return the chains at the hook `input` that drop packets without conditions, except those of the site's own table.
+    """Return the chains at the hook `input` that drop packets, except those of the site's own table.
 
     :param found: the list of `ruleset`; by default that of the host.
     """
     found = ruleset() if found is None else found
-    last: dict[Place, Sequence[Any]] = {}
+    return [place for place in _closed(found, _rules(found), "input") if place[:2] != TABLE]
+
+
+def _rules(found: Sequence[Any]) -> Rules:
+    rules: dict[Place, list[Sequence[Any]]] = {}
     for rule in (mapping(at(each, "rule")) for each in found):
-        last[_place(rule, "chain")] = items(rule.get("expr"))
-    chains = [mapping(at(each, "chain")) for each in found]
-    return [
-        place
-        for chain in chains
-        if chain.get("hook") == "input" and (place := _place(chain, "name"))[:2] != TABLE
-        if chain.get("policy") == "drop" or _drops_all(last.get(place, ()))
-    ]
+        rules.setdefault(_place(rule, "chain"), []).append(items(rule.get("expr")))
+    return rules
+
+
+def _closed(found: Sequence[Any], rules: Rules, hook: str) -> Iterator[Place]:
+    """Yield the chains at a hook that drop by their policy, or by a last rule without conditions."""
+    for chain in (mapping(at(each, "chain")) for each in found):
+        place = _place(chain, "name")
+        if chain.get("hook") == hook and (chain.get("policy") == "drop" or _drops_all((rules.get(place) or [[]])[-1])):
+            yield place
 
 
 def _drops_all(expressions: Sequence[Any]) -> bool:

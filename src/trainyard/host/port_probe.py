@@ -64,6 +64,9 @@ def start(ports: Sequence[Port], run: str, seconds: float, control: str = CONTRO
     """
     if known := _order(control, f"add {run} {seconds}"):
         return known
+    sockets = {port: opened for port in ports if (opened := _open(port))}
+    if not sockets:
+        return []
     Path(control).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
@@ -72,7 +75,6 @@ def start(ports: Sequence[Port], run: str, seconds: float, control: str = CONTRO
     finally:
         os.umask(before)
     listener.listen()
-    sockets = {port: opened for port in ports if (opened := _open(port))}
     between = os.fork()
     if between == 0:
         _serve_detached(listener, sockets, run, seconds, control)

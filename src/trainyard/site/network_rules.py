@@ -23,7 +23,6 @@ ADMITTED = ("cluster", "mirror", "builders", "controllers")
 """Groups whose hosts the role `firewall` admits by their addresses."""
 CNI_FOLDER = re.compile(r"/[\w./-]+")
 """As `facts.CNI_SETTING` reads it on a host."""
-TRUE = ("true", "yes", "on", "1")
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ def lab_addresses(site: Site) -> Iterator[Problem]:
 
 def firewall_admits(site: Site) -> Iterator[Problem]:
     """Refuse a firewall that would close SSH, or drop connections of a host whose address it does not know."""
-    enabled = [setting for setting in site.values("firewall_enabled") if str(setting.value).lower() in TRUE]
+    enabled = [setting for setting in site.values("firewall_enabled") if setting.value is True]
     if not enabled:
         return
     admins = {host for setting in site.values("firewall_admin_networks") if setting.value for host in setting.hosts}
