@@ -14,18 +14,21 @@ from checkout import ROOT
 
 BIN = Path(sys.executable).parent
 
+WHOLE_TREE = "ansible-lint-all"
+"""It includes `ansible-lint`, so that one process serves both where both are selected."""
+
 LINTERS = {
     "ruff-check": ["ruff", "check", "--no-cache", "."],
     "ruff-format": ["ruff", "format", "--check", "--no-cache", "."],
     "mypy": ["mypy"],
     "yamllint": ["yamllint", "--strict", "."],
     "ansible-lint": ["ansible-lint", "--strict", "--exclude=molecule", "--exclude=tests"],
-    "ansible-lint-tests": ["ansible-lint", "--strict", "molecule", "tests"],
+    WHOLE_TREE: ["ansible-lint", "--strict"],
 }
 """Programs of the test environment, by the name of the check."""
 
 # It starts Ansible for each playbook: almost three minutes of CPU time.
-NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name == "ansible-lint-tests" else []) for name in LINTERS]
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name == WHOLE_TREE else []) for name in LINTERS]
 TIMEOUT = 600
 """Seconds per linter, beside the lab's scenarios."""
 
@@ -56,8 +59,10 @@ def linters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     (folder / "checkout").symlink_to(ROOT)
     environ = {**os.environ, "ANSIBLE_CONFIG": str(folder / "checkout/ansible.cfg")}
     tests = [item for item in request.session.items if item.name.startswith("test_linter_finds_nothing[")]
+    names = [test.callspec.params["name"] for test in tests]
+    process_of = {"ansible-lint": WHOLE_TREE} if WHOLE_TREE in names else {}
     try:
-        for name in (test.callspec.params["name"] for test in tests):
+        for name in (name for name in names if name not in process_of):
             program, *arguments = [*LINTERS[name], *(shadows(folder) if name == "mypy" else [])]
             output = folder / name
             with output.open("wb") as file:
@@ -65,7 +70,7 @@ def linters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
                     [BIN / program, *arguments], cwd=ROOT, env=environ, stdout=file, stderr=subprocess.STDOUT
                 )
             started[name] = Started(process, output)
-        yield started
+        yield {name: started[process_of.get(name, name)] for name in names}
     finally:
         for linter in started.values():
             linter.process.kill()
