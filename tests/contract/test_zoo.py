@@ -25,13 +25,11 @@ ELSEWHERE = {
     "cpus": "tests/unit/host/test_facts.py",
     "space": "tests/unit/host/test_facts.py",
     "cgroup": "tests/unit/host/test_facts.py",
-    "unproven_cluster": "tests/unit/host/test_membership.py",
     "other_cluster": "tests/unit/host/test_membership.py",
     "other_control_plane": "tests/unit/playbooks/test_foreign_hosts.py",
     "kernel_feature": "tests/unit/host/test_kernel.py",
     "kernel_parameter": "tests/unit/host/test_kernel.py",
     "package_source": "tests/unit/playbooks/test_check_hosts.py",
-    "node_address": "tests/unit/playbooks/test_check_hosts.py",
     "endpoint": "tests/unit/playbooks/test_endpoint.py",
     "forward_drop_legacy": "tests/unit/host/test_forwarding.py",
     "gpu_absent": "tests/unit/host/test_nvidia.py",
@@ -77,6 +75,11 @@ def test_a_row_is_complete(row: Row) -> None:
     for reason in row.reasons:
         assert reason.code in CHECKS and reason.cause and reason.remedy
         re.compile(reason.cause), re.compile(reason.remedy)
+
+
+def test_a_machine_has_a_scenario() -> None:
+    prepared = {line.strip() for path in ROOT.glob("molecule/*/hosts.yml") for line in path.read_text().splitlines()}
+    assert {f"zoo_row: {row.name}" for row in ROWS if row.kind == "machine"} <= prepared
 
 
 def test_rows_have_a_host_name() -> None:

@@ -1,18 +1,17 @@
 """Part `zoo_refused` of `make proof`: one lab whose nodes have the traits of other people's servers.
 
 `check_hosts.yml` must give the expected result for each row, for exactly the expected reasons, and change nothing on
-any node. A second call with the variables of `works_with` must accept those rows.
+any node. A second call with the variables of `works_with` must accept those rows. Arguments choose rows by name.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,9 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.zoo.front import front  # noqa: E402
+from tests.zoo.lab import LAB, NETWORK, Result, address_of, in_lab, play, reported  # noqa: E402
 from tests.zoo.rows import REFUSED, WORKS, Row, rows  # noqa: E402
-
-LAB = "trainyard-zoo"
-NETWORK = "10.89.0"
-FIRST = 21
-LIMIT = 900.0
-"""Seconds for one playbook."""
-
-Result = Mapping[str, Any]
 
 
 def host_of(row: Row) -> str:
@@ -40,12 +33,13 @@ def host_of(row: Row) -> str:
 def inventory(zoo: Sequence[Row], folder: Path, chosen: Mapping[str, Mapping[str, Any]]) -> Path:
     """Write an inventory in which each row is a worker.
 
-    :param chosen: variables of each host.
+    :param chosen: variables of each host; `zoo_address` is the address that its interface has.
     """
     target = folder / "hosts.yml"
     hosts = {
         host_of(row): {
-            "ansible_host": f"{NETWORK}.{FIRST + number}",
+            "ansible_host": address_of(number),
+            "zoo_address": address_of(number),
             "zoo_rows": [row.name],
             **chosen[row.name],
         }
@@ -56,45 +50,16 @@ def inventory(zoo: Sequence[Row], folder: Path, chosen: Mapping[str, Mapping[str
         "control_plane": {"hosts": {"cp1": {"ansible_host": f"{NETWORK}.10"}}},
         "mirror": {"hosts": {"mirror1": {"ansible_host": f"{NETWORK}.2"}}},
         "cluster": {"children": {"workers": None, "control_plane": None}},
-        "lab_hosts": {"children": {"cluster": None, "mirror": None}},
+        "lab_hosts": {"children": {"control_plane": None, "mirror": None}, "hosts": in_lab(hosts)},
     }
-    variables = {"lab_name": LAB, "lab_subnet": f"{NETWORK}.0/24", "zoo_temporary": str(folder)}
+    # nodes.yml creates the nodes; a host with a front has another address in the inventory then.
+    variables = {
+        "lab_name": LAB, "lab_subnet": f"{NETWORK}.0/24", "lab_managed": False, "zoo_temporary": str(folder),
+    }  # fmt: skip
     target.write_text(yaml.safe_dump({"all": {"children": groups, "vars": variables}}), encoding="utf-8")
-    for name in ("group_vars",):
-        if not (folder / name).exists():
-            (folder / name).symlink_to(ROOT / "inventories" / "lab" / name)
+    if not (folder / "group_vars").exists():
+        (folder / "group_vars").symlink_to(ROOT / "inventories" / "lab" / "group_vars")
     return target
-
-
-def play(playbook: str, hosts: Path, log: Path, *, report: bool = False) -> tuple[int, str]:
-    """Run a playbook; return its exit status and its output, as JSON for a report."""
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    if report:
-        # Only JSON: the project's own callbacks print as well.
-        environment |= {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json", "ANSIBLE_CALLBACKS_ENABLED": "inventory_files"}
-    extra = ["-e", json.dumps({"lab_name": LAB, "lab_subnet": f"{NETWORK}.0/24", "lab_confirm": LAB})]
-    done = subprocess.run(
-        ["ansible-playbook", playbook, "-i", str(hosts), *extra],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    log.write_text(done.stdout + done.stderr, encoding="utf-8")
-    return done.returncode, done.stdout
-
-
-def reported(hosts: Path, log: Path) -> tuple[int, dict[str, Result]]:
-    """Return the exit status of check_hosts.yml, and its result for each host."""
-    status, output = play("playbooks/check_hosts.yml", hosts, log, report=True)
-    plays = json.loads(output[output.index("{") :])["plays"]
-    results = [
-        task["hosts"]["localhost"]
-        for each in plays
-        for task in each["tasks"]
-        if task["task"]["name"] == "Collect the results"
-    ]
-    if not results:
-        raise SystemExit(f"check_hosts.yml ended without a report: {output[-8000:]}")
-    return status, results[-1]["hosts"]
 
 
 def snapshot(row: Row) -> str:
@@ -104,11 +69,11 @@ def snapshot(row: Row) -> str:
     return subprocess.run(command, input=script, capture_output=True, check=True, timeout=120).stdout.decode()
 
 
-def follow(row: Row, found: Result) -> None:
+def follow(host: str, found: Result) -> None:
     """Execute the commands of a host's remedies on the host."""
     for reason in found["reasons"]:
         for commands in re.findall(r"`([^`]+)`", reason["remedy"]):
-            command = ["podman", "exec", f"{LAB}-{host_of(row)}", "sh", "-ec", commands]
+            command = ["podman", "exec", f"{LAB}-{host}", "sh", "-ec", commands]
             subprocess.run(command, check=True, timeout=60)
 
 
@@ -135,14 +100,21 @@ def faults(row: Row, found: Result, expected: str) -> list[str]:
     return wrong + [f"an unexpected reason: {each}" for each in left]
 
 
-def judge(zoo: Sequence[Row], folder: Path) -> list[str]:
-    """Create the lab, check it twice, and return all faults."""
+def judge(zoo: Sequence[Row], folder: Path, fronts: ExitStack) -> list[str]:
+    """Create the lab, check it twice, and return all faults.
+
+    :param fronts: has the addresses of the controller that lead to hosts.
+    """
     as_they_are = {row.name: row.variables for row in zoo}
-    helped = {row.name: {**row.variables, **row.works_with} for row in zoo}
     hosts = inventory(zoo, folder, as_they_are)
     status, output = play("tests/zoo/nodes.yml", hosts, folder / "nodes.log")
     if status:
         raise SystemExit(f"The nodes cannot be prepared: {output[-8000:]}")
+    for number, row in enumerate(zoo):
+        if row.front:
+            as_they_are[row.name] = {**row.variables, **fronts.enter_context(front(address_of(number)))}
+    helped = {row.name: {**as_they_are[row.name], **row.works_with} for row in zoo}
+    inventory(zoo, folder, as_they_are)
     before = {row.name: snapshot(row) for row in zoo}
     status, found = reported(hosts, folder / "check.log")
     wrong = [f"{row.name}: {fault}" for row in zoo for fault in faults(row, found[host_of(row)], row.expected)]
@@ -150,7 +122,7 @@ def judge(zoo: Sequence[Row], folder: Path) -> list[str]:
     unchanged = {row.name: snapshot(row) for row in zoo}
     for row in zoo:
         if row.commands:
-            follow(row, found[host_of(row)])
+            follow(host_of(row), found[host_of(row)])
     inventory(zoo, folder, helped)
     _, found = reported(hosts, folder / "helped.log")
     for row in zoo:
@@ -163,12 +135,12 @@ def judge(zoo: Sequence[Row], folder: Path) -> list[str]:
     return wrong
 
 
-def main() -> int:
-    zoo = [row for row in rows() if row.kind == "container"]
-    with tempfile.TemporaryDirectory(prefix="zoo-") as name:
+def main(names: Sequence[str]) -> int:
+    zoo = [row for row in rows() if row.kind == "container" and (not names or row.name in names)]
+    with tempfile.TemporaryDirectory(prefix="zoo-") as name, ExitStack() as fronts:
         folder = Path(name)
         try:
-            wrong = judge(zoo, folder)
+            wrong = judge(zoo, folder, fronts)
         finally:
             play("playbooks/lab_down.yml", folder / "hosts.yml", folder / "down.log")
         for row in zoo:
@@ -178,4 +150,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

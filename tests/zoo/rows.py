@@ -36,11 +36,13 @@ class Row:
     :param kind: a container or an emulated machine of a lab, or a tree of files in a unit test.
     :param expected: `works` or `refused`; a refused host is unchanged afterwards.
     :param prepare: Ansible tasks that give a lab's node this trait; `variables`: the host's in the inventory.
-    :param packages: Debian packages of the bundle that the node has, with all that they need.
+    :param packages: Debian packages that the node has, of the artefact debian_packages_zoo.
+    :param front: Ansible reaches the host at an address of the controller.
     :param reasons: all expected reasons of a refused host.
     :param works_with: variables with which the host works; empty if no variable helps.
     :param commands: whether the host works after the commands of the remedies, which are in backticks.
     :param report: pattern of the report's text about a working host.
+    :param keeps: shell commands that succeed on the host as long as it has what its owner needs.
     :param limits: properties of real servers that the imitation lacks.
     :param files: of a tree, path -> content; `machine` is its architecture (`uname -m`).
     """
@@ -57,6 +59,8 @@ class Row:
     reasons: Sequence[Reason] = ()
     works_with: Mapping[str, Any] = field(default_factory=dict)
     commands: bool = False
+    front: bool = False
+    keeps: str = ""
     report: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     machine: str = "x86_64"

@@ -20,8 +20,13 @@ from .preflight_checks import Reason, reason
 
 UFW_ENABLED = re.compile(r"^\s*ENABLED\s*=\s*[\"']?yes", re.MULTILINE)
 UFW_POLICY = re.compile(r"^\s*DEFAULT_INPUT_POLICY\s*=\s*[\"']?(DROP|REJECT)", re.MULTILINE)
-UFW_RULE = re.compile(r"^### tuple ### (allow|limit) (\S+) (\S+) (\S+) \S+ (\S+) in", re.MULTILINE)
-"""ufw's own record of a rule: action, protocol, port, destination, source port, source (ufw, backend_iptables.py)."""
+UFW_RULE = re.compile(
+    r"^### tuple ### (allow|limit)(?:_log(?:-all)?)? (\S+) (\S+) (\S+) \S+ (\S+)(?: \S+ \S+)? in(?:_\S+)?(?: |$)",
+    re.MULTILINE,
+)
+"""ufw's own record of a rule: action, protocol, port, destination, source port, source, the names of applications
+(`ufw allow OpenSSH`), direction (ufw, backend_iptables.py). A rule for one interface (`in_eth1`) counts: if it is not
+that of the site, the probe of the ports finds it."""
 FIREWALLD = "firewalld"
 """Table of firewalld, which replaces all other rules in it."""
 FIREWALLD_RULE = (
@@ -31,7 +36,7 @@ FIREWALLD_RULE = (
 HOST = 32
 """Prefix length of one address."""
 WIDEST = 16
-"""Shortest prefix of a network that a remedy opens; hosts that are further apart are listed one by one."""
+"""Shortest prefix of a network that a remedy opens; hosts that are further apart get networks of their own."""
 
 Network = ipaddress.IPv4Network
 
@@ -96,15 +101,16 @@ def _reason(where: str, closed: Sequence[nftables.Packet], rule: str, end: str) 
 
 
 def _together(sources: Sequence[Network]) -> list[Network]:
-    """Return one network with all hosts, or the hosts themselves if it would be too wide; and the other networks."""
-    hosts = [source for source in sources if source.prefixlen == HOST]
+    """Return one network for all hosts that are near each other, and the other networks as they are."""
+    groups: dict[Network, Network] = {}
     others = [source for source in sources if source.prefixlen != HOST]
-    widest = hosts[0] if hosts else None
-    while widest and not all(host.subnet_of(widest) for host in hosts):
-        if widest.prefixlen <= WIDEST:
-            return [*ipaddress.collapse_addresses(hosts), *others]
-        widest = widest.supernet()
-    return [*([widest] if widest else []), *others]
+    for host in (source for source in sources if source.prefixlen == HOST):
+        around = host.supernet(new_prefix=WIDEST)
+        network = groups.get(around, host)
+        while not host.subnet_of(network):
+            network = network.supernet()
+        groups[around] = network
+    return [*groups.values(), *others]
 
 
 def _closed_by_ufw(packets: Sequence[nftables.Packet], root: Path) -> list[nftables.Packet]:
