@@ -99,7 +99,7 @@ options:
           path: {description: Folder on that node., type: str, default: ''}
           storage_class: {description: Storage class of the claim., type: str, default: ''}
           claim: {description: An existing claim., type: str, default: ''}
-      success: {description: 'V(exit_code), or C(metric) and C(at_least).', type: raw, default: exit_code}
+      success: {description: 'V(exit_code), or C(metric) with C(at_least), C(at_most) or both.', type: raw, default: exit_code}
       image_pull_policy:
         description: As in a pod.
         type: str
@@ -107,9 +107,9 @@ options:
         default: IfNotPresent
       max_restarts: {description: Maximum number of counted restarts of the whole run., type: int, default: 3}
       worker_retries: {description: Maximum number of pod failures that are repaired in place., type: int, default: 6}
-      timeout: {description: 'Seconds for each attempt, 0: no limit.', type: int, default: 900}
+      timeout: {description: 'Seconds for each attempt, 0: no limit.', type: int, default: 0}
       total_timeout: {description: 'Seconds for all attempts together, 0: no limit.', type: int, default: 0}
-      start_timeout: {description: Seconds within which all pods must run., type: int, default: 300}
+      start_timeout: {description: Seconds within which all pods must run; pulls of images do not count., type: int, default: 300}
   state:
     description:
       - V(present) runs the training unless its success is recorded; V(restarted) runs it in any case; V(absent) deletes

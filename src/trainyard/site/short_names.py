@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +12,10 @@ from typing import Any
 from ansible.parsing.splitter import parse_kv, split_args
 
 from ..core.errors import TrainyardError
+from ..kube.placement import amount
 from ..trainings.catalogue import Catalogue, merged, no_mappings
 from ..trainings.description_checks import FLAG_CHECKS
+from ..trainings.log_events import number_in
 from ..trainings.resolve import (
     INSTEAD,
     NAMELESS,
@@ -33,12 +37,21 @@ TRAIN: Mapping[str, str] = {
     "run": "str",
     "workers": "int",
     "ps": "int",
+    "chief": "int",
+    "evaluator": "int",
     "gpus": "int",
+    "cpu": "str",
+    "memory": "str",
+    "shm": "str",
+    "image": "str",
     "steps": "int",
     "batch_size": "int",
     "code": "str",
     "command": "str",
     "data": "str",
+    "success": "str",
+    "timeout": "int",
+    "start_timeout": "int",
     "wait": "bool",
     "resume": "str",
     "replace": "str",
@@ -58,7 +71,11 @@ OWN_OPTION = 'Give {} in a separate -e, as in -e command="python worker.py".'
 NEAR = 0.7
 """Similarity from which another variable of the call counts as a misspelt short name."""
 
-_COUNTS = {"workers": "worker", "ps": "ps"}
+_COUNTS = {"workers": "worker", "ps": "ps", "chief": "chief", "evaluator": "evaluator"}
+_OF_EACH_ROLE = ("cpu", "memory", "shm", "image")
+_LIMITS = ("timeout", "start_timeout")
+_BOUND = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]*)\s*(>=|<=)\s*(\S+)")
+_BOUNDS = {">=": "at_least", "<=": "at_most"}
 _FLAGS = {"steps": "train_steps", "batch_size": "batch_size"}
 _KINDS = {"int": "a whole number from 0", "bool": "true or false", "str": "a string"}
 
@@ -227,6 +244,15 @@ def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str
             above[role] = {"replicas": typed(given[short], "int")}
             if topology and role not in topology.roles:
                 problems.append(_problem(short, given[short], f"this workload has no {role}", "Leave it out."))
+    for name in topology.roles if topology else ():
+        if changes := _of_role(given, entry, name):
+            above[name] = {**above.get(name, {}), **changes}
+    above |= {name: typed(given[name], "int") for name in _LIMITS if name in given}
+    if "success" in given:
+        above["success"] = success = _success(str(given["success"]))
+        if not success:
+            remedy = "Write a metric, >= or <=, and a number, such as success='accuracy >= 0.97'; or exit_code."
+            problems.append(_problem("success", given["success"], "not a condition", remedy))
     if "gpus" in given and topology:
         computing = next(name for name, kind in topology.roles.items() if kind.computes)
         above[computing] = {**above.get(computing, {}), "gpus": typed(given["gpus"], "int")}
@@ -243,6 +269,45 @@ def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str
         named = {"image": {"image": data}, "claim": {"claim": data, "folder": ""}}
         above["data"] = {"source": source, **(named[source] if source != data else {})}
     return above, problems
+
+
+def _of_role(given: Mapping[str, Any], entry: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """Return the changes that the short names of pods make to each role.
+
+    Memory is also requested, because a pod that gets less than its limit is killed. A request for CPU stays below the
+    limit.
+    """
+    changes: dict[str, Any] = {name: str(given[name]) for name in ("shm", "image") if name in given}
+    limits = {name: str(given[name]) for name in ("cpu", "memory") if name in given}
+    if not limits:
+        return changes
+    of_role = entry.get(role)
+    requests = merged(
+        entry.get("requests") or {}, (of_role if isinstance(of_role, Mapping) else {}).get("requests") or {}
+    )
+    wanted = {"memory": limits["memory"]} if "memory" in limits else {}
+    if "cpu" in limits and _exceeds(requests.get("cpu", 0), limits["cpu"]):
+        wanted["cpu"] = limits["cpu"]
+    return {**changes, "limits": limits, **({"requests": wanted} if wanted else {})}
+
+
+def _exceeds(request: Any, limit: str) -> bool:
+    """Return whether a request is larger than a limit; false for a text that is no quantity, which is refused later."""
+    try:
+        return amount(request) > amount(limit)
+    except ValueError:
+        return False
+
+
+def _success(text: str) -> Any:
+    """Return the condition in a text such as `val_loss <= 0.2`; None if it has none."""
+    if text.strip() == "exit_code":
+        return "exit_code"
+    found = _BOUND.fullmatch(text.strip())
+    value = number_in(found[3]) if found else None
+    if not found or value is None or not math.isfinite(value):
+        return None
+    return {"metric": found[1], _BOUNDS[found[2]]: value}
 
 
 def _problem(name: str, value: Any, fault: str, remedy: str) -> Problem:

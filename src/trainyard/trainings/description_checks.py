@@ -88,7 +88,7 @@ TRAINING: dict[str, Any] = {
     "image_pull_policy": {"type": "str", "choices": ["IfNotPresent", "Always", "Never"], "default": "IfNotPresent"},
     "max_restarts": {"type": "int", "default": 3},
     "worker_retries": {"type": "int", "default": 6},
-    "timeout": {"type": "int", "default": 900},
+    "timeout": {"type": "int", "default": 0},
     "total_timeout": {"type": "int", "default": 0},
     "start_timeout": {"type": "int", "default": 300},
 }
@@ -350,6 +350,14 @@ def _engine_faults(topology: str, flags: Mapping[str, Any], roles: Mapping[str, 
                 yield fault(f"{name}.gpus", role.gpus, want)
 
 
+def _is_bound(success: Any) -> bool:
+    """Return whether a condition of success has a metric and at least one bound, and nothing else."""
+    if not isinstance(success, Mapping) or not isinstance(success.get("metric"), str) or not success["metric"]:
+        return False
+    bounds = success.keys() - {"metric"}
+    return bool(bounds) and bounds <= {"at_least", "at_most"} and all(_number(success[each]) for each in bounds)
+
+
 def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: Mapping[str, Any]) -> list[Fault]:
     """Return the faults of a training as a whole, whose roles are valid.
 
@@ -378,13 +386,9 @@ def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: M
     if token and not service:
         found.append(Fault("token", "is set", "only a service has a token"))
     success = known["success"]
-    if success != "exit_code" and not (
-        isinstance(success, Mapping)
-        and success.keys() == {"metric", "at_least"}
-        and isinstance(success["metric"], str)
-        and _number(success["at_least"])
-    ):
-        found.append(fault("success", success, "it must be exit_code, or a metric and its minimum: at_least"))
+    if success != "exit_code" and not _is_bound(success):
+        want = "it must be exit_code, or a metric with its bounds: at_least, at_most or both"
+        found.append(fault("success", success, want))
     if success != "exit_code" and not found and flags.get("train_steps") == 0:
         found.append(fault("success", success, "a training without an end (train_steps 0) is never compared with it"))
     return found

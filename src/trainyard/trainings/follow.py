@@ -29,7 +29,7 @@ from .watch import RunView
 class Bounds:
     """The time limits that a follower checks. The cluster itself enforces `timeout` of each attempt.
 
-    :param start: seconds within which all pods must run, and again after each restart of the set.
+    :param start: seconds within which all pods must run, and again after each restart of the set. Pulls do not count.
     :param total: seconds from submission to end; 0 for no limit.
     :param now: seconds on a monotonic clock.
     :param age: seconds since the submission, for a run that was submitted earlier.
@@ -41,7 +41,7 @@ class Bounds:
         self._restarts = 0
         self._step: int | None = None
 
-    def broken(self, now: float, *, all_run: bool, restarts: int, step: int | None) -> str:
+    def broken(self, now: float, *, all_run: bool, restarts: int, step: int | None, pulls: bool = False) -> str:
         """Return why the run must be given up; empty if no limit is exceeded.
 
         A pod that does not start counts only while the run makes no steps. An unschedulable worker must not end a run
@@ -51,10 +51,11 @@ class Bounds:
         :param all_run: whether every pod of the run has started.
         :param restarts: number of restarts of the whole set so far.
         :param step: the chief's last step; None before the first.
+        :param pulls: whether a node is pulling an image for a pod. This time does not count.
         """
         if self._total and now - self._begin > self._total:
             return f"it did not end within total_timeout, {self._total} s"
-        if restarts != self._restarts or step != self._step or self._waiting_since is None:
+        if restarts != self._restarts or step != self._step or pulls or self._waiting_since is None:
             self._waiting_since = now
         self._restarts, self._step = restarts, step
         if all_run:
@@ -139,7 +140,8 @@ class Follower:
         found = summary(view.chief, training.flags)
         found["result"], why = outcome(view.in_place, training.success)
         if why:
-            raise self._failure(view, kept, why)
+            hint = f". The last event that was not understood: {view.refused}" if view.refused else ""
+            raise self._failure(view, kept, why + hint)
         more = {"isolation": evidence, "released": True, "apply_to_completion_seconds": seconds, "logs": kept.paths}
         result = self._record(view, attempt, found["result"], **more)
         learned = f", accuracy {found['accuracy']}" if found["accuracy"] is not None else ""
@@ -158,6 +160,7 @@ class Follower:
             "result": result,
             "roles": view.roles(),
             "restarts": view.restarts,
+            **({"refused_event": view.refused} if view.refused else {}),
             **more,
         }
         if begun := run_state.created(view.live):
@@ -181,7 +184,7 @@ class Follower:
                 raise self._stopped(attempt)
             if view.restarts > restarts:
                 restarts = view.restarts
-                say(f"restarted, {restarts} of {training.max_restarts}", at_once=True)
+                say(f"restarted, {view.counted_restarts} of {training.max_restarts}", at_once=True)
             if failed := view.condition("Failed"):
                 raise self._failure(view, kept, f"{failed.get('reason')}: {failed.get('message')}")
             step = last(view.chief, "step")
@@ -190,7 +193,8 @@ class Follower:
             if training.endless and step:
                 return
             now = self._clock.monotonic()
-            why = bounds.broken(now, all_run=view.all_started(), restarts=restarts, step=step.get("step"))
+            states = {"all_run": view.all_started(), "pulls": view.pulls()}
+            why = bounds.broken(now, restarts=restarts, step=step.get("step"), **states)
             if why:
                 raise self._given_up(view, kept, f"{why}: {view.states()}{self._gpus(view)}")
 

@@ -9,6 +9,7 @@ message "... failed with exit code N matching FailJob rule ..." of its Job. The 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..kube.api import Object
@@ -31,6 +32,9 @@ from .template import pod_labels, pod_template
 
 _HOPELESS = (EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, EXIT_VOLUME)
 """Exit codes of the deciding role after which every retry fails in the same way until an operator changes something."""
+
+_FORMER_TIMEOUT = 900
+"""The default of `timeout` in earlier versions, in seconds. Now a run has a time limit only if it was given one."""
 
 _NO_LIMIT = 2**31 - 1
 """Kubernetes' own value for no back-off limit: the largest that the field holds."""
@@ -60,9 +64,13 @@ def run_object(training: Training, attempt: str, resume: str = "auto") -> Object
 
 def spec_hash(training: Training) -> str:
     """Return the SHA-256 of everything that decides what a run does. It is equal for all attempts at the same run."""
-    success = [training.success.metric, training.success.at_least] if training.success.metric else []
+    bounds = training.success
+    success: list[Any] = [bounds.metric, bounds.at_least] if bounds.metric else []
+    success += [{"at_most": bounds.at_most}] if bounds.at_most is not None else []
     data = [training.data_import.sha256] if training.data_import else []
-    return content_hash([_spec(training, "", "auto"), *success, *data])
+    # A run of an earlier version, which was not given a limit, is the same run.
+    limited = replace(training, timeout=training.timeout or _FORMER_TIMEOUT)
+    return content_hash([_spec(limited, "", "auto"), *success, *data])
 
 
 def _spec(training: Training, attempt: str, resume: str) -> Object:

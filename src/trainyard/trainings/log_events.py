@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from ..core.untrusted import line as one_line
+from ..core.untrusted import number, whole
 from ..kube.pod_log import last_state
 from .model import Success
 
@@ -33,6 +35,10 @@ EVENT_BYTES = 2**20
 """Maximum bytes of the line of an event; longer lines are skipped."""
 _BLANK = " \t\x00\x0b\x0c\ufeff"
 """Characters that may surround an event on its line; JSON itself allows fewer."""
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
+"""Texts of numbers that a diverged loss has."""
+_SHOWN = 60
+"""Characters of a refused value that a message quotes."""
 _BEGINS = 4
 """Maximum number of positions in a progress bar that are tried, because each try may read the whole rest."""
 IN_USE = ("connected", "step", "evaluate")
@@ -50,32 +56,72 @@ def events(text: str, key: str = "event") -> list[Event]:
 
 
 def event_in(line: bytes, key: str = "event", *, cut: bool = False) -> Event | None:
-    """Return the event of one line; None if it has none or is too long.
+    """Return the event of one line; None if it has none, is too long, or a field has another type; see `heard_in`."""
+    return heard_in(line, key, cut=cut)[0]
+
+
+def heard_in(line: bytes, key: str = "event", *, cut: bool = False) -> tuple[Event | None, str]:
+    """Return the event of one line, with our fields as numbers, and why it is refused.
 
     For a line that overwrites itself (a progress bar), the last state counts. If the bar did not end its line, the
     event begins after the bar.
 
     :param cut: whether the beginning of the line is missing; a later state of an overwritten line is still complete.
+    :return: None and a reason such as `accuracy is 'good', not a number`; None and no text for a line without an event.
     """
     state = last_state(line)
     over = b"\r" in line.rstrip(b"\r")
     if len(state) > EVENT_BYTES or (cut and not over):
-        return None
+        return None, ""
     text = state.decode("utf-8", "replace").strip(_BLANK)
     begins = _objects(text) if over else [0] if text.startswith("{") else []
+    refused = ""
     for begin in begins:
         try:
             event = json.loads(text[begin:])
         except (ValueError, RecursionError):  # cut off at the end of the text, or nested too deeply
             continue
-        if isinstance(event, dict) and key in event and all(is_ours(name, event[name]) for name in event):
-            return event
-    return None
+        if not (isinstance(event, dict) and key in event):
+            continue
+        event = {name: _plain(name, value) for name, value in event.items()}
+        wrong = next((name for name in event if not is_ours(name, event[name])), "")
+        if not wrong:
+            return event, ""
+        refused = f"{wrong} is {one_line(repr(event[wrong]), _SHOWN)}, not {_wanted(wrong)}"
+    return None, refused
 
 
 def _objects(text: str) -> list[int]:
     """Return the first positions in a progress bar at which a JSON object may begin."""
     return [match.start() for match in islice(re.finditer(r'\{\s*"', text), _BEGINS)]
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a number for a number in text (`"0.97"`), and a whole number for a whole fraction (10.0), in our fields.
+
+    Programs that format their values, or read them from an array, write them like this.
+    """
+    if name not in _WHOLE and name not in _NUMBERS:
+        return value
+    if isinstance(value, str) and (found := number_in(value)) is not None:
+        value = found
+    if name in _WHOLE and isinstance(value, float) and value.is_integer():
+        found = whole(f"{value:.0f}")
+        return value if found is None else found
+    return value
+
+
+def number_in(text: str) -> float | None:
+    """Return the number that a text consists of (`0.97`, `-1e-3`, `nan`); None for any other text."""
+    return _NOT_FINITE.get(text.strip().lower(), number(text))
+
+
+def _wanted(name: str) -> str:
+    if name in _TEXTS:
+        return "a text"
+    if name in _WHOLE:
+        return "a whole number"
+    return "a time in seconds since 1970" if name == "time" else "a number"
 
 
 def is_ours(name: str, value: Any) -> bool:
@@ -156,6 +202,13 @@ def _evidence(blocked: bool | None, detail: str) -> dict[str, Any]:
     return {"stranger_blocked": blocked, "detail": detail}
 
 
+def _metric(value: Any) -> float | None:
+    """Return the value of a field as a number; None if it is none."""
+    if isinstance(value, str):
+        return number_in(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def outcome(said: Sequence[Event], success: Success) -> tuple[str, str]:
     """Return the result of a run whose deciding pod has exited with 0.
 
@@ -163,11 +216,8 @@ def outcome(said: Sequence[Event], success: Success) -> tuple[str, str]:
     :return: `passed`, `no_bound` or `failed`, and why it failed.
     """
     if success.metric:
-        values = [event[success.metric] for event in said if isinstance(event.get(success.metric), int | float)]
-        if not values or not values[-1] >= success.at_least:
-            value = values[-1] if values else "unknown"
-            return "failed", f"{success.metric} is {value}, but at least {success.at_least:g} is required"
-        return "passed", ""
+        values = [value for event in said if (value := _metric(event.get(success.metric))) is not None]
+        return ("passed", "") if values and success.holds(values[-1]) else ("failed", success.missed(values))
     result = str(last(said, "end").get("result", "passed"))
     return result, "" if result in SUCCESSES else f"it ended without success (result {result})"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,10 +113,25 @@ class Import:
 
 @dataclass(frozen=True)
 class Success:
-    """Condition of success: exit code 0 alone (no metric), or exit code 0 and a metric of at least `at_least`."""
+    """Condition of success: exit code 0 alone (no metric), or exit code 0 and the last value of a metric in its bounds.
+
+    :param at_least: smallest value that counts; None for no such bound. `at_most`: the largest, as for a loss.
+    """
 
     metric: str = ""
-    at_least: float = 0.0
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value is within the bounds. NaN is in none."""
+        low, high = self.at_least, self.at_most
+        return (low is None or value >= low) and (high is None or value <= high) and value == value
+
+    def missed(self, values: Sequence[float]) -> str:
+        """Return how the values of a run miss the bounds: `loss is 0.31, but at most 0.2 is required`."""
+        bounds = [f"at least {self.at_least:g}"] if self.at_least is not None else []
+        bounds += [f"at most {self.at_most:g}"] if self.at_most is not None else []
+        return f"{self.metric} is {values[-1] if values else 'unknown'}, but {' and '.join(bounds)} is required"
 
 
 @dataclass(frozen=True)
@@ -165,7 +180,7 @@ class Training:
     image_pull_policy: str = "IfNotPresent"
     max_restarts: int = 3
     worker_retries: int = 6
-    timeout: int = 900
+    timeout: int = 0
     total_timeout: int = 0
     start_timeout: int = 300
     login: Login | None = None

@@ -82,11 +82,12 @@ def dns_egress() -> Object:
 
 
 def network_policies(training: Training) -> list[Object]:
-    """Return the policies that block all traffic except between the pods of a run on its ports, and to DNS."""
+    """Return the policies that block all traffic except between the pods of a run, and to DNS.
+
+    NCCL, gloo and MPI listen on random ports, so the pods of a run reach each other on all of them.
+    """
     own = {"matchLabels": {NAME_LABEL: training.name}}
-    # A rule without ports would allow all ports.
     between = [{"podSelector": own}] if training.ports else []
-    ports = [{"port": port, "protocol": "TCP"} for port in training.ports]
     return [
         policy(training, DEFAULT_DENY, {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}),
         policy(
@@ -95,8 +96,8 @@ def network_policies(training: Training) -> list[Object]:
             {
                 "podSelector": own,
                 "policyTypes": ["Ingress", "Egress"],
-                "ingress": [{"from": between, "ports": ports}] if between else [],
-                "egress": [*([{"to": between, "ports": ports}] if between else []), dns_egress()],
+                "ingress": [{"from": between}] if between else [],
+                "egress": [*([{"to": between}] if between else []), dns_egress()],
             },
         ),
     ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ..kube.api import Api, KubeError, Object
 from ..kube.pod_log import Line, Lines, Position
 from .kept_logs import KeptLogs
-from .log_events import EVENT_BYTES, Event, event_in
+from .log_events import EVENT_BYTES, Event, heard_in
 from .pod_places import pod_state, role_of, started
 from .run_state import UNKNOWN_ATTEMPT
 
@@ -38,6 +38,8 @@ class Said:
         self._first: dict[str, tuple[int, Event]] = {}
         self._last: dict[str, tuple[int, Event]] = {}
         self._count = self._size = 0
+        self.refused = ""
+        """Why the last refused event is none, in words."""
 
     def add(self, event: Event, size: int) -> None:
         """Add the next event.
@@ -148,16 +150,21 @@ class PodLogs:
 
     def said(self, pod: Object | None) -> list[Event]:
         """Return the events of a pod. If its log cannot be read, they come from the kept log."""
-        if not pod:
-            return []
+        return self._heard(pod).events() if pod else []
+
+    def refused(self, pod: Object | None) -> str:
+        """Return why the last refused event of a pod is none: `accuracy is 'good', not a number`; empty without one."""
+        return self._heard(pod).refused if pod else ""
+
+    def _heard(self, pod: Object) -> Said:
         name = pod["metadata"]["name"]
         mine = self._pods.get(name)
         if mine and mine.position.stamp:
-            return mine.said.events()
+            return mine.said
         before = Said()
         for line in self.kept.text(name).split("\n"):
             _hear(before, line.encode("utf-8", "replace"))
-        return before.events()
+        return before
 
     def is_whole(self, pod: Object) -> bool:
         """Return whether a pod has ended and its log was read to the end."""
@@ -224,6 +231,7 @@ class PodLogs:
 
 
 def _hear(said: Said, line: bytes, *, cut: bool = False) -> None:
-    event = event_in(line, cut=cut)
+    event, refused = heard_in(line, cut=cut)
+    said.refused = refused or said.refused
     if event is not None:
         said.add(event, min(len(line), EVENT_BYTES))

@@ -63,6 +63,20 @@ def pod_state(pod: Mapping[str, Any]) -> tuple[str, str]:
     return "waiting", str(status.get("phase", "Pending"))
 
 
+def pulls(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod waits only for an image that its node is pulling.
+
+    Its network and volumes are there (KEP-3085), and the kubelet has not begun to wait after a failed pull.
+    """
+    status = pod.get("status") or {}
+    ready = any(
+        each["type"] == "PodReadyToStartContainers" and each["status"] == "True"
+        for each in status.get("conditions") or []
+    )
+    waits = [(each.get("state") or {}).get("waiting") for each in status.get("containerStatuses") or []]
+    return ready and any(each and each.get("reason") in ("ContainerCreating", "PodInitializing") for each in waits)
+
+
 def started(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod has a log: it runs, has ended, or waits for a restart."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []

@@ -47,9 +47,15 @@ def ended(live: Mapping[str, Any] | None) -> str | None:
 
 
 def restarts(live: Mapping[str, Any] | None) -> int:
-    """Return the number of counted restarts: of the whole set, or of the pod of a Job."""
+    """Return the number of restarts of the whole set, or of the pod of a Job, counted or not."""
     status = (live or {}).get("status") or {}
     return whole(status.get("restarts" if (live or {}).get("kind") == "JobSet" else "failed")) or 0
+
+
+def counted_restarts(live: Mapping[str, Any] | None) -> int:
+    """Return the number of restarts that `max_restarts` limits; preemptions and lost nodes do not count."""
+    status = (live or {}).get("status") or {}
+    return whole(status.get("restartsCountTowardsMax" if (live or {}).get("kind") == "JobSet" else "failed")) or 0
 
 
 def wanted_pods(live: Object) -> int:

@@ -84,11 +84,16 @@ def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training
         code=known.get("code") or "",
         token=known.get("token") or "",
         tensorboard=known.get("tensorboard") or "",
-        success=Success(success["metric"], float(success["at_least"])) if isinstance(success, Mapping) else Success(),
+        success=_success(success) if isinstance(success, Mapping) else Success(),
         login=login,
         **{key: known[key] for key in _PLAIN},
     )
     return training, []
+
+
+def _success(given: Mapping[str, Any]) -> Success:
+    bounds = {each: float(given[each]) for each in ("at_least", "at_most") if each in given}
+    return Success(str(given["metric"]), **bounds)
 
 
 def _import(source: Mapping[str, Any]) -> Import | None:

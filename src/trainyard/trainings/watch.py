@@ -15,7 +15,7 @@ from .log_events import Event, last
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
 from .pod_logs import PodLogs
-from .pod_places import age_order, newest, place_of, pod_state
+from .pod_places import age_order, newest, place_of, pod_state, pulls
 
 WATCH_SECONDS = 1
 """Duration of each watch request. It sets the pace of the whole wait."""
@@ -61,6 +61,11 @@ class RunView:
     def in_place(self) -> list[Event]:
         """Events of the current deciding pod alone, because no port is in use between two of them."""
         return self._logs.said(newest(self.pods.values()).get(self._training.deciding))
+
+    @property
+    def refused(self) -> str:
+        """Why the last event of the deciding pod that was refused is none; empty if each was understood."""
+        return self._logs.refused(newest(self.pods.values()).get(self._training.deciding))
 
     def refresh(self) -> None:
         """Process about a second of changes: pods, the live object, the log of the deciding pod.
@@ -155,6 +160,10 @@ class RunView:
     def restarts(self) -> int:
         return state.restarts(self.live)
 
+    @property
+    def counted_restarts(self) -> int:
+        return state.counted_restarts(self.live)
+
     def seconds(self) -> float | None:
         """Return the seconds from submission to completion by the cluster's clock, in whole seconds."""
         return state.seconds(self.live)
@@ -177,6 +186,10 @@ class RunView:
         wanted = sum(role.replicas for role in self._training.roles.values())
         states = [pod_state(pod)[0] for pod in self.present().values()]
         return len(states) == wanted and all(state in ("running", "ended") for state in states)
+
+    def pulls(self) -> bool:
+        """Return whether a pod of the run waits only for an image that its node is pulling."""
+        return any(pulls(pod) for pod in self.present().values())
 
     def unreleased(self) -> list[str]:
         """Return the names of the run's pods that still hold resources."""

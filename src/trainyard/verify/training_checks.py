@@ -32,7 +32,8 @@ LEFT_ALONE = "its description differs from the site's, and it was left unchanged
 def progress(want: Wanted, seen: RunSeen, now: datetime, *, left_alone: bool = False) -> Check:
     """Check that the last step of a running training is younger than `stall_timeout`.
 
-    Before the first step, check that its youngest pod is younger than the time to start.
+    Before the first step, check that its youngest pod is younger than the time to start. A user's program, which has no
+    `train_steps`, may validate or load data for any time, so it has no limit for a step.
 
     :param now: by the clock of this machine; times of steps come from the clock of their node.
     """
@@ -55,6 +56,8 @@ def _judged(
     waiting = [f"{place} {why}" for place, (state, why) in states.items() if state == "waiting"]
     step = last(said, "step")
     if isinstance(step.get("time"), int | float):
+        if want.train_steps is None:
+            return "", f"it has reported step {step.get('step', '?')}"
         if now.timestamp() - step["time"] > want.stall_timeout:
             parts = [f"it has made no step for more than stall_timeout, {want.stall_timeout:g} s", *waiting]
             return "; ".join(parts), ""
@@ -65,7 +68,7 @@ def _judged(
             what = "; ".join(waiting) or "it has no pods"
             return f"not all its pods ran within start_timeout, {want.start_timeout:g} s: {what}", ""
         return "", "it is starting"
-    if said and age > want.start_timeout + want.stall_timeout:
+    if said and want.train_steps is not None and age > want.start_timeout + want.stall_timeout:
         return f"it has made no step within {want.start_timeout + want.stall_timeout:g} s of its start", ""
     return "", "it is starting" if said else "all its pods run, and it reports no steps"
 

@@ -27,7 +27,7 @@ from ..trainings.roles import (
     TOPOLOGIES,
     clean_exits,
 )
-from ..trainings.run_state import condition, ended, knobs, restarts
+from ..trainings.run_state import condition, counted_restarts, ended, knobs, restarts
 from .answer import Evidence, span
 from .rule import Hit
 from .view import View, at, containers, event_time, terminated
@@ -211,7 +211,7 @@ def restarts_exhausted(view: View) -> Iterator[Hit]:
     failed = condition(view.live, "Failed")
     if failed.get("reason") in ("ReachedMaxRestarts", "BackoffLimitExceeded"):
         said = Evidence("controller", "", str(failed.get("lastTransitionTime") or ""), str(failed.get("message") or ""))
-        count = restarts(view.live)
+        count = counted_restarts(view.live)
         message = f"it was restarted {count} time{'' if count == 1 else 's'}, which is the maximum"
         yield Hit(view.snapshot.run, message, EFFECT, [said], "fix what ended it, then submit it again")
 
@@ -282,8 +282,9 @@ _NO_STEPS = ("evaluating", "export", "end", "error")
 
 
 def silent(view: View) -> Iterator[Hit]:
-    """The run is active and makes no steps. The evidence names the time until its watchdog ends it."""
-    late = lateness(view)
+    """A run with a watchdog is active and makes no steps. The evidence names the time until its watchdog ends it."""
+    # Only our own programs have a watchdog; another one may validate, or load data, for as long as it needs.
+    late = lateness(view) if view.watched else None
     if late is None:
         return
     step, quiet = view.step, view.now.timestamp() - view.steps_since

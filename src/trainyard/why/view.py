@@ -172,6 +172,11 @@ class View:
         found = number(knobs(self.live).get("stall_timeout"), 0)
         return STALL_SECONDS if found is None else found
 
+    @cached_property
+    def watched(self) -> bool:
+        """Whether the run's program has a watchdog of its own, which ends it after `stall_timeout`."""
+        return not {"train_steps", "stall_timeout"}.isdisjoint(knobs(self.live))
+
     def node(self, name: str) -> Object | None:
         """Return a node of the cluster; None if there is none of this name.
 

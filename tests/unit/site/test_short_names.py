@@ -122,7 +122,7 @@ def test_calls_that_cannot_be(given: dict[str, Any], said: str) -> None:
         ("train_steps", "Did you mean steps?"),
         ("batchsize", "Did you mean batch_size?"),
         ("learning_rate", "Set it in workloads_trainings in the inventory"),
-        ("evaluator", "Set it in workloads_trainings in the inventory"),
+        ("worker_retries", "Set it in workloads_trainings in the inventory"),
     ],
 )
 def test_what_was_meant_as_a_short_name_is_refused(name: str, said: str) -> None:

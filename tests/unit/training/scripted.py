@@ -102,7 +102,7 @@ class Cluster(ApiServer):
     def restart(self, restarts: int) -> None:
         """The whole set is made anew."""
         self.delete()
-        self.objects[self._path].setdefault("status", {})["restarts"] = restarts
+        self.objects[self._path].setdefault("status", {}).update(restarts=restarts, restartsCountTowardsMax=restarts)
         self.start()
 
     def end(self, kind: str, reason: str = "", message: str = "") -> None:

@@ -41,5 +41,13 @@ def test_a_run_that_is_taken_over_has_used_up_some_of_its_time() -> None:
     assert "total_timeout" in Bounds(100, 1000, 0.0, age=990.0).broken(11.0, all_run=True, restarts=0, step=20)
 
 
+def test_the_pull_of_an_image_does_not_count() -> None:
+    bounds = Bounds(100, 0, 0.0)
+    for now in (0.0, 90.0, 400.0):
+        assert bounds.broken(now, all_run=False, restarts=0, step=None, pulls=True) == ""
+    assert bounds.broken(499.0, all_run=False, restarts=0, step=None) == ""
+    assert "start_timeout" in bounds.broken(501.0, all_run=False, restarts=0, step=None)
+
+
 def test_no_limit_in_all() -> None:
     assert Bounds(100, 0, 0.0).broken(1e6, all_run=True, restarts=0, step=None) == ""

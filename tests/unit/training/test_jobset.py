@@ -134,6 +134,14 @@ def test_success_is_the_chiefs() -> None:
 
 def test_an_unlimited_run_has_no_deadline() -> None:
     assert job("chief", timeout=60)["activeDeadlineSeconds"] == 60
+    assert "activeDeadlineSeconds" not in job("chief"), "a run has a deadline only if it was given one"
+
+
+def test_a_finished_run_of_an_earlier_version_is_the_same_run() -> None:
+    # It had the default of 900 s.
+    assert spec_hash(training()) == spec_hash(training(timeout=900)) != spec_hash(training(timeout=60))
+    bound = {"metric": "loss", "at_least": 0.1}
+    assert spec_hash(training(success=bound)) != spec_hash(training(success={**bound, "at_most": 0.2}))
     assert "activeDeadlineSeconds" not in job("chief", timeout=0)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.training.samples import training
+from trainyard.core.errors import TrainyardError
 from trainyard.trainings.log_events import events, idle_gpus, outcome, summary
 from trainyard.trainings.model import Success
 
@@ -39,6 +41,33 @@ def test_by_the_last_value_of_a_metric(values: list[float], result: str) -> None
     found, why = outcome([*said, END], Success("accuracy", 0.9))
     assert found == result
     assert bool(why) == (result == "failed")
+
+
+@pytest.mark.parametrize(
+    ("success", "values", "why"),
+    [
+        (Success("loss", at_most=0.2), [0.5, 0.2], ""),
+        (Success("loss", at_most=0.2), [0.1, 0.21], "loss is 0.21, but at most 0.2 is required"),
+        (Success("loss", at_most=0.2), [float("nan")], "loss is nan, but at most 0.2 is required"),
+        (Success("loss", at_least=0.1, at_most=0.2), [0.05], "but at least 0.1 and at most 0.2 is required"),
+        (Success("loss", at_most=0.2), ["0.15"], ""),
+        (Success("loss", at_most=0.2), ["low"], "loss is unknown, but at most 0.2 is required"),
+        (Success("loss", at_most=0.2), [True], "loss is unknown"),
+    ],
+)
+def test_by_bounds_of_a_metric(success: Success, values: list[Any], why: str) -> None:
+    found, said = outcome([{"event": "step", "loss": value} for value in values], success)
+    assert (found == "passed") == (not why)
+    assert why in said
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [{"at_most": "x"}, {"at_least": 1, "other": 2}, {}, {"at_least": True}, {"metric": "", "at_least": 1}],
+)
+def test_bounds_that_are_none(bounds: dict[str, Any]) -> None:
+    with pytest.raises(TrainyardError, match="a metric with its bounds: at_least, at_most or both"):
+        training(success={"metric": "loss", **bounds})
 
 
 DEVICE = {"event": "device", "compute": "cpu", "gpu_allocated": 1}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainyard.trainings.names import INDEX_LABEL, ROLE_LABEL
-from trainyard.trainings.pod_places import newest, pod_state
+from trainyard.trainings.pod_places import newest, pod_state, pulls
 
 
 def container(state: dict) -> dict:
@@ -53,3 +53,24 @@ def test_the_newest_pod_of_each_place_in_the_order_of_people() -> None:
         "worker-10": "w10",
     }
     assert list(found) == ["chief-0", "worker-2", "worker-10"]
+
+
+@pytest.mark.parametrize(
+    ("ready", "waiting", "expected"),
+    [
+        ("True", {"reason": "ContainerCreating"}, True),
+        ("True", {"reason": "PodInitializing"}, True),
+        # Its network or a volume is missing; a pull has failed; a Secret is missing.
+        ("False", {"reason": "ContainerCreating"}, False),
+        ("True", {"reason": "ImagePullBackOff"}, False),
+        ("True", {"reason": "ErrImagePull"}, False),
+        ("True", {"reason": "CreateContainerConfigError"}, False),
+        ("True", None, False),
+    ],
+)
+def test_a_pull_differs_from_other_waits(ready: str, waiting: dict | None, expected: bool) -> None:
+    state = {"waiting": waiting} if waiting else {"running": {}}
+    conditions = [{"type": "PodReadyToStartContainers", "status": ready}]
+    assert pulls({"status": {**container(state), "conditions": conditions}}) is expected
+    assert pulls({"status": container(state)}) is False, "a kubelet that does not report the condition"
+    assert pulls({}) is False

@@ -150,8 +150,3 @@ def test_what_a_role_may_ask_for() -> None:
     made = {(each["kind"], each["metadata"]["name"]): each for each in surroundings(training(worker=asked))}
     assert made["PersistentVolume", "trainings-mnist-raw"]["spec"]["hostPath"]["path"] == "/srv/raw"
     assert ("PersistentVolumeClaim", "mnist-raw") in made
-
-
-def test_every_port_of_every_role_is_admitted_to_the_run_only() -> None:
-    _, own = network_policies(training(ps={"port": 3000}))
-    assert [each["port"] for each in own["spec"]["ingress"][0]["ports"]] == [2222, 2223, 3000]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,9 @@ from trainyard.verify.observation import RunSeen, Unread, Wanted
 from trainyard.verify.training_checks import progress
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
-WANT = Wanted(name="m", namespace="trainings", topology="parameter_server", start_timeout=300, stall_timeout=120)
+WANT = Wanted(
+    name="m", namespace="trainings", topology="parameter_server", train_steps=200, start_timeout=300, stall_timeout=120
+)
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 LONG_AGO, JUST_NOW = "2026-11-21T11:00:00Z", "2026-11-21T11:59:00Z"
 RUNS = {"containerStatuses": [{"state": {"running": {}}}]}
@@ -61,6 +64,14 @@ def test_progress(pods: list[Any], said: list[Any], result: str, detail: str) ->
     check = progress(WANT, RunSeen({}, LIVE, pods, said, []), NOW)
     assert check.result == result, check.detail
     assert detail in check.detail
+
+
+def test_a_program_of_a_user_has_no_limit_for_a_step() -> None:
+    # It may validate, or load data, for as long as it needs.
+    users = replace(WANT, train_steps=None)
+    for said, detail in (([step(400)], "it has reported step 40"), ([{"event": "start"}], "it is starting")):
+        check = progress(users, RunSeen({}, LIVE, [pod()], said, []), NOW)
+        assert check.result == PASS and detail in check.detail
 
 
 def test_a_run_that_was_left_alone_is_shown_as_such() -> None:
