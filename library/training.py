@@ -48,7 +48,9 @@ options:
           name: {description: Name of the role., type: str, required: true}
           replicas: {description: Number of pods; the default depends on the topology., type: int}
           image: {description: Reference of the image., type: str, required: true}
-          command: {description: Program and arguments before the flags., type: list, elements: str, required: true}
+          command: {description: The program and its arguments; empty for the ENTRYPOINT of the image., type: list, elements: str, default: []}
+          args: {description: Arguments after the command., type: list, elements: str, default: []}
+          entrypoint: {description: Whether the image has an ENTRYPOINT., type: bool, default: false}
           limits: {description: Quantities of C(cpu) and C(memory) and of extended resources., type: dict, default: {}}
           requests: {description: Requested quantities; the default is the limits., type: dict, default: {}}
           gpus: {description: GPUs of each pod., type: int, default: 0}

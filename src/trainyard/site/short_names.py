@@ -48,6 +48,8 @@ TRAIN: Mapping[str, str] = {
     "batch_size": "int",
     "code": "str",
     "command": "str",
+    "shell": "str",
+    "args": "str",
     "data": "str",
     "success": "str",
     "timeout": "int",
@@ -71,6 +73,8 @@ OWN_OPTION = 'Give {} in a separate -e, as in -e command="python worker.py".'
 NEAR = 0.7
 """Similarity from which another variable of the call counts as a misspelt short name."""
 
+_LINES = ("command", "shell", "args")
+"""Short names whose value is a whole line."""
 _COUNTS = {"workers": "worker", "ps": "ps", "chief": "chief", "evaluator": "evaluator"}
 _OF_EACH_ROLE = ("cpu", "memory", "shm", "image")
 _LIMITS = ("timeout", "start_timeout")
@@ -100,7 +104,8 @@ def of_call(options: Sequence[str], read: Callable[[str], Mapping[str, Any]]) ->
     """Return the variables of a call, and the variables that Ansible reads from the words of its command.
 
     A shell removes the quotes of `-e command="python worker.py n=5"`. Then Ansible uses the first word as the value,
-    and the rest as further variables. Here an option that begins with `command=` is the command to its end.
+    and the rest as further variables. Here an option that begins with `command=`, `shell=` or `args=` is that to its
+    end.
 
     :param options: the text of each `-e`.
     :param read: reads an option like Ansible: words, YAML, or `@` and a file.
@@ -109,8 +114,8 @@ def of_call(options: Sequence[str], read: Callable[[str], Mapping[str, Any]]) ->
     words: dict[str, Any] = {}
     for option in filter(None, options):
         name, _, value = option.partition("=")
-        if name.strip() == "command" and value[:1] not in ("'", '"'):
-            found["command"] = value
+        if name.strip() in _LINES and value[:1] not in ("'", '"'):
+            found[name.strip()] = value
             words |= {key: each for key, each in parse_kv(value).items() if key != RAW}
         else:
             found |= read(option)
@@ -129,17 +134,15 @@ def words_taken(words: Mapping[str, Any], site: Site) -> Iterator[Problem]:
 def after_command(options: Sequence[str]) -> Iterator[Problem]:
     """Refuse words after an unquoted command in an option that begins with another name, as they are ambiguous."""
     for option in options:
-        if option.lstrip().startswith(("@", "[", "{", "command=")):
+        if option.lstrip().startswith(("@", "[", "{", *(f"{name}=" for name in _LINES))):
             continue
         words = split_args(option)
         for place, word in enumerate(words[:-1]):
             name, _, value = word.partition("=")
-            if name == "command" and value[:1] not in ("'", '"'):
+            if name in _LINES and value[:1] not in ("'", '"'):
                 rest = " ".join(words[place + 1 :])
-                remedy = 'Give the command in a separate -e, as in -e command="python worker.py".'
-                yield _problem(
-                    "command", word.partition("=")[2], f'followed by "{rest}", which may belong to it', remedy
-                )
+                remedy = OWN_OPTION.format(f"the {name}")
+                yield _problem(name, word.partition("=")[2], f'followed by "{rest}", which may belong to it', remedy)
 
 
 def strange(given: Mapping[str, Any], verb: str, site: Site) -> Iterator[Problem]:
@@ -217,6 +220,9 @@ def train_call(
             )
             for each in faults
         ]
+    # The call has its own command, in one form or the other.
+    instead = {"command": "shell", "shell": "command"}
+    base = {key: value for key, value in base.items() if instead.get(key) not in given}
     above, problems = _above(given, entry)
     # A run named after its folder gets no explicit name, so that another program cannot use its files.
     own = {} if folder else {"run": name}
@@ -236,7 +242,9 @@ def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str
     """Return the changes of the short names to an entry, and their problems."""
     problems = []
     topology = TOPOLOGIES.get(str(entry.get("topology", "parameter_server")))
-    above: dict[str, Any] = {"command": given["command"]} if "command" in given else {}
+    above: dict[str, Any] = {name: given[name] for name in _LINES if name in given}
+    if "command" in given and "shell" in given:
+        problems.append(_problem("shell", given["shell"], "set together with command", "Give one of them."))
     if "code" in given:
         above["code"] = {"folder": given["code"]}
     for short, role in _COUNTS.items():

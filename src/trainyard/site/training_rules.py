@@ -78,7 +78,7 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
     try:
         resolved = resolve(known, entry, require_gpu=all(each.value for each in site.values("workloads_require_gpu")))
     except TrainyardError as error:
-        return replace(training, faults=(*faults, Fault("command", "not a command line", error.message.rstrip("."))))
+        return replace(training, faults=(*faults, Fault("command", "not a command line", str(error).rstrip("."))))
     description = resolved.bound(_defaults(site))
     return replace(training, description=description, code=resolved.code, faults=(*faults, *check(description)[1]))
 

@@ -177,7 +177,9 @@ def _job(name: str, job: Object, attempt: str, resume: str) -> None:
         _only(name, variable.get("valueFrom") or {}, VALUE, "value")
         if variable["name"] == "RESUME":
             variable["value"] = resume
-    changed = {"--attempt=": attempt, "--resume=": resume}
+    # The arguments of a user's program are its own.
+    ours = any(each.startswith("--log_dir=") for each in process.get("args") or ())
+    changed = {"--attempt=": attempt, "--resume=": resume} if ours else {}
     process["args"] = [
         next((begin + value for begin, value in changed.items() if each.startswith(begin)), each)
         for each in process.get("args") or ()

@@ -32,7 +32,9 @@ ROLE: dict[str, Any] = {
     "name": {"type": "str", "required": True},
     "replicas": {"type": "int"},
     "image": {"type": "str", "required": True},
-    "command": {"type": "list", "elements": "str", "required": True},
+    "command": {"type": "list", "elements": "str", "default": []},
+    "args": {"type": "list", "elements": "str", "default": []},
+    "entrypoint": {"type": "bool", "default": False},
     "limits": {"type": "dict", "default": {}},
     "requests": {"type": "dict", "default": {}},
     "gpus": {"type": "int", "default": 0},
@@ -226,7 +228,6 @@ _TRAINING: Mapping[str, Check] = {
 
 _ROLE: Mapping[str, Check] = {
     "image": (bool, "an image reference"),
-    "command": (bool, "a program and its arguments"),
     "gpus": (_from(0), "a whole number from 0"),
     "cuda": (lambda value: not value or bool(_VERSION.fullmatch(value)), "a version such as 12.9"),
     "port": (
@@ -262,6 +263,8 @@ def role_faults(
     :param known: its values, converted to their types.
     """
     found = list(_refused(known, _ROLE, f"{name}."))
+    if not known["command"] and not known["entrypoint"]:
+        found.append(fault(f"{name}.command", None, "a program and its arguments; only an own image has an ENTRYPOINT"))
     least, most = kind.replicas[0], kind.replicas[-1]
     if replicas not in kind.replicas:
         span = f"{least}" if least == most else f"a whole number from {least} to {most}"

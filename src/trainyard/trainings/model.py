@@ -28,6 +28,8 @@ class Role:
 
     :param limits: quantities of `cpu`, `memory` and extended resources.
     :param requests: quantities that the scheduler reserves; for resources not named here, the limits.
+    :param command: the program and its arguments; empty for the ENTRYPOINT of the image.
+    :param args: arguments after it.
     :param env: name -> value, or `{secret, key}`.
     :param cuda: CUDA version of the image, to refuse nodes whose driver is too old; empty if unknown or irrelevant.
     :param shm: size of the shared memory; empty for the container runtime's default of 64 MiB.
@@ -41,6 +43,7 @@ class Role:
     command: tuple[str, ...]
     limits: Mapping[str, str]
     requests: Mapping[str, str]
+    args: tuple[str, ...] = ()
     port: int = 2222
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Mapping[str, Any], ...] = ()

@@ -109,7 +109,7 @@ def _small_pod(
     training: Training, role: Role, name: str, labels: Object, program: str, arguments: list[str], seconds: int
 ) -> Object:
     """Return a pod that runs one of the programs above with the Python of the role's image."""
-    own = role.command[0]
+    own = role.command[0] if role.command else ""
     python = own if PurePosixPath(own).name.startswith("python") else "python3"
     container = {
         "name": "probe",

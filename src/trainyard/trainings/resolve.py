@@ -77,8 +77,16 @@ def _base(folder: str) -> str:
     return os.path.basename(os.path.abspath(os.path.expanduser(folder)))
 
 
-OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
+SHELL = "shell"
+"""Key of a role: a line for `/bin/sh -c`, instead of a command."""
+OF_ROLES = (*(key for key in ROLE if key not in ("name", "replicas", "entrypoint")), SHELL)
 """Keys that apply to all roles if they are given at the top level."""
+_OF_SHELLS = ("&&", "||", "|", ";", "&", ">", ">>", "<", "2>", "2>&1", ">&2", "&>")
+"""Words that have a meaning only for a shell."""
+_BUILTINS = ("cd", "export", "source", ".", "set", "ulimit", "eval")
+"""Commands of a shell that are no programs."""
+_VARIABLE = re.compile(r"(?<!\$)\$(?:\{[A-Za-z_]|[A-Za-z_])")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _MADE = ("name", "named", "program", "description_hash", "roles", "flags")
 """Keys of a complete description that are derived, and not copied from the site's element."""
 OF_RUN = ("run", *(key for key in TRAINING if key not in _MADE))
@@ -195,6 +203,7 @@ def resolve(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu:
     :param require_gpu: whether pods with GPUs must compute on them; else they run the image without CUDA, on the CPU.
     :raises TrainyardError: a command has an unclosed quote, or a value that must be a mapping is none.
     """
+    _refuse_two_commands(wanted)
     description = _described(wanted, entry, require_gpu)
     code = _code_folders(description)
     # It depends neither on the site nor on the built images. So a verdict, which does not know them, can compare it
@@ -207,6 +216,12 @@ def resolve(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu:
         program = content_hash([[each["path"], each["command"]] for each in code])
         identity |= {"program": program, "named": bool(wanted.get("run"))}
     return Resolved({**description, **identity}, code)
+
+
+def _refuse_two_commands(wanted: Mapping[str, Any]) -> None:
+    for place, each in (("", wanted), *((f"{name}.", wanted[name]) for name in ROLES if name in wanted)):
+        if isinstance(each, Mapping) and each.get("command") and each.get(SHELL):
+            raise TrainyardError(f"{place}command and {place}{SHELL} are both set.", remedy="Set one of them.")
 
 
 def _described(wanted: Mapping[str, Any], entry: Mapping[str, Any], require_gpu: bool) -> dict[str, Any]:
@@ -308,15 +323,39 @@ def with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
 
 def _role(name: str, described: Mapping[str, Any], require_gpu: bool) -> dict[str, Any]:
     role = {"name": name, **described}
-    if isinstance(role.get("command"), str):
-        role["command"] = _words(role["command"])
+    for key in ("command", "args"):
+        if isinstance(role.get(key), str):
+            role[key] = words_of(role[key])
+    if line := role.pop(SHELL, None):
+        role["command"] = ["/bin/sh", "-c", str(line)]
     if "image" in role:
         role["image"] = image_of(role, require_gpu)
+    if not role.get("command") and isinstance(role.get("image"), str):
+        role["entrypoint"] = True
     return role
 
 
-def _words(command: str) -> list[str]:
+def words_of(command: str) -> list[str]:
+    """Split a command into words, as a shell does.
+
+    :raises TrainyardError: a quote is not closed, or a word has a meaning only for a shell, which does not run it.
+    """
     try:
-        return shlex.split(command)
+        words = shlex.split(command)
     except ValueError as error:
         raise TrainyardError(f"The command {command!r} cannot be read: {error}.", remedy="Close the quote.") from error
+    if wrong := _of_shell(words):
+        raise TrainyardError(
+            f"The command {command!r} has {wrong!r}, which only a shell understands, and no shell runs it.",
+            remedy="Set shell instead of command, or give the command as a list of words.",
+        )
+    return words
+
+
+def _of_shell(words: Sequence[str]) -> str:
+    """Return the first word that only a shell understands; empty without one, or if the command is a shell's."""
+    if not words or os.path.basename(words[0]) in ("sh", "bash", "dash"):
+        return ""
+    if words[0] in _BUILTINS or _ASSIGNMENT.fullmatch(words[0]):
+        return words[0]
+    return next((word for word in words if word in _OF_SHELLS or word.endswith(";") or _VARIABLE.search(word)), "")

@@ -152,6 +152,7 @@ def _role(data: Mapping[str, Any], shape: Topology) -> tuple[Role | None, list[F
         replicas=replicas,
         image=known["image"],
         command=tuple(known["command"]),
+        args=tuple(known["args"]),
         limits=limits,
         requests={**limits, **_texts(known["requests"])},
         port=known["port"],

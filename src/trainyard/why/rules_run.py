@@ -76,7 +76,7 @@ def _ended_with(view: View, code: int) -> Iterator[tuple[str, Object, dict[str, 
     yield from ((place, pod, how) for place, pod, how in failures(view) if how.get("exitCode") == code)
 
 
-def _words(view: View, place: str, pod: Object, how: dict[str, Any]) -> list[Evidence]:
+def words(view: View, place: str, pod: Object, how: dict[str, Any]) -> list[Evidence]:
     """Return the exit code of a pod and its error: the last JSON error event, else the last line of its log."""
     text = view.log(pod)
     error = last(events(text), "error")
@@ -86,7 +86,7 @@ def _words(view: View, place: str, pod: Object, how: dict[str, Any]) -> list[Evi
     return [Evidence("pod", place, when, code), *([Evidence("log", place, when, line[:600])] if line else [])]
 
 
-def _for_memory(how: Mapping[str, Any]) -> bool:
+def for_memory(how: Mapping[str, Any]) -> bool:
     """Return whether the kernel has killed a container for memory.
 
     If that happens before the program runs, the reason is StartError, and only the message of runc names the OOM killer
@@ -98,7 +98,7 @@ def _for_memory(how: Mapping[str, Any]) -> bool:
 def oom_killed(view: View) -> Iterator[Hit]:
     """A container exceeded its memory limit and was killed."""
     for place, pod, how in failures(view):
-        if _for_memory(how):
+        if for_memory(how):
             limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or []]
             limit = next((str(each["memory"]) for each in limits if "memory" in each), "that of its node")
             role = place.rpartition("-")[0]
@@ -106,7 +106,7 @@ def oom_killed(view: View) -> Iterator[Hit]:
                 place,
                 f"it ran out of memory and was killed; its limit is {limit}",
                 EFFECT,
-                _words(view, place, pod, how)[:1],
+                words(view, place, pod, how)[:1],
                 f"raise {role}.limits.memory in workloads_trainings",
             )
 
@@ -136,7 +136,7 @@ def node_refused(view: View) -> Iterator[Hit]:
 
 def _by_code(view: View, code: int, message: str, remedy: str) -> Iterator[Hit]:
     for place, pod, how in _ended_with(view, code):
-        yield Hit(place, message, EFFECT, _words(view, place, pod, how), remedy)
+        yield Hit(place, message, EFFECT, words(view, place, pod, how), remedy)
 
 
 def disk_full(view: View) -> Iterator[Hit]:
@@ -159,7 +159,7 @@ def below_bound(view: View) -> Iterator[Hit]:
         known = isinstance(accuracy, int | float) and isinstance(bound, int | float)
         message = f"its accuracy is {accuracy:.4f}, below {bound:g}" if known else "its accuracy is below the bound"
         remedy = "raise train_steps, or lower accuracy_bound, in workloads_trainings"
-        yield Hit(place, message, EFFECT, _words(view, place, pod, how)[:1], remedy)
+        yield Hit(place, message, EFFECT, words(view, place, pod, how)[:1], remedy)
 
 
 def diverged(view: View) -> Iterator[Hit]:
@@ -176,18 +176,7 @@ def stalled(view: View) -> Iterator[Hit]:
             seconds = error.get("stalled_seconds")
             after = f" for {span(seconds)}" if isinstance(seconds, int | float) else ""
             remedy = "check trainyard logs of the other roles and their nodes; on a slow machine raise stall_timeout"
-            yield Hit(place, f"it made no step{after}, and ended itself", EFFECT, _words(view, place, pod, how), remedy)
-
-
-_NAMED = (EXIT_VOLUME, EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, EXIT_STALLED)
-
-
-def crashed(view: View) -> Iterator[Hit]:
-    """A process ended with an unexpected exit code."""
-    for place, pod, how in failures(view):
-        if how and not _for_memory(how) and how.get("exitCode") not in _NAMED:
-            remedy = f"run trainyard logs {view.snapshot.run} --role {place} to see its last lines"
-            yield Hit(place, f"its exit code is {how.get('exitCode')}", EFFECT, _words(view, place, pod, how), remedy)
+            yield Hit(place, f"it made no step{after}, and ended itself", EFFECT, words(view, place, pod, how), remedy)
 
 
 def deadline(view: View) -> Iterator[Hit]:
@@ -283,8 +272,7 @@ _NO_STEPS = ("evaluating", "export", "end", "error")
 
 def silent(view: View) -> Iterator[Hit]:
     """A run with a watchdog is active and makes no steps. The evidence names the time until its watchdog ends it."""
-    # Only our own programs have a watchdog; another one may validate, or load data, for as long as it needs.
-    late = lateness(view) if view.watched else None
+    late = lateness(view)
     if late is None:
         return
     step, quiet = view.step, view.now.timestamp() - view.steps_since
@@ -306,9 +294,12 @@ def silent(view: View) -> Iterator[Hit]:
 
 
 def lateness(view: View) -> float | None:
-    """Return the usual seconds between two step lines if the next one is late, else None."""
+    """Return the usual seconds between two step lines if the next one is late, else None.
+
+    Only our own programs have a watchdog. Another one may validate, or load data, for as long as it needs.
+    """
     chief = view.chief
-    if chief is None or not view.goes_on or pod_state(chief)[0] != "running":
+    if chief is None or not view.watched or not view.goes_on or pod_state(chief)[0] != "running":
         return None
     said = [each for each in view.said(chief) if "time" in each]
     if not said or not view.steps_since:

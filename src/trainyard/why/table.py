@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import rules_control, rules_network, rules_placement, rules_run, rules_start
+from . import rules_control, rules_crash, rules_network, rules_placement, rules_run, rules_start
 from .rule import Hit, Rule
 from .view import View
 
@@ -148,7 +148,8 @@ TABLE = (
         rules_run.stalled,
         "Check the logs of the other roles; on a slow machine raise `stall_timeout`.",
     ),
-    Rule("crashed", ENDS, rules_run.crashed, "See its last lines in `trainyard logs`."),
+    Rule("crashed", ENDS, rules_crash.crashed, "See the remedy, or its last lines in `trainyard logs`."),
+    Rule("lost_peer", WHOLE, rules_crash.lost_peer, "Correct what ended the first pod."),
     Rule(
         "silent", WHOLE, rules_run.silent, "Check `trainyard logs` of the other roles: one hangs, or its node is slow."
     ),
