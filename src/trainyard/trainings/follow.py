@@ -14,6 +14,7 @@ from ..core.waiter import CLOCK, Clock
 from ..kube.api import Api, KubeError
 from ..kube.apply import OUTAGE_SECONDS, PatientApi
 from . import record, run_state
+from .crashes import Crashes
 from .gpu_requests import missing_gpus
 from .kept_logs import KeptLogs
 from .log_events import ERROR_RATES, idle_gpus, last, outcome, progress_line, summary
@@ -177,7 +178,7 @@ class Follower:
             view.refresh()
         bounds = Bounds(training.start_timeout, training.total_timeout, begin, view.age())
         say = _Pace(self._say, f"training {training.name}: ", self._clock)
-        restarts = 0
+        restarts, crashes = 0, Crashes()
         while not view.condition("Completed"):
             view.refresh()
             if run_state.attempt_of(view.live) != attempt:
@@ -188,6 +189,8 @@ class Follower:
             if failed := view.condition("Failed"):
                 raise self._failure(view, kept, f"{failed.get('reason')}: {failed.get('message')}")
             step = last(view.chief, "step")
+            if not step and (error := crashes.repeated(view.pods.values(), kept.text)):
+                raise self._given_up(view, kept, f"it ended twice with the same error before its first step: {error}")
             probe.watch(view.in_place)
             say(progress_line(step) if step and view.all_started() else view.states())
             if training.endless and step:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.untrusted import line
+from ..trainings.crashes import LOST_PEER
 
 LINES = 60
 """Last lines that are searched: a traceback of Keras has about 40."""
@@ -92,12 +93,6 @@ TABLE: Sequence[KnownError] = (
 )  # fmt: skip
 """The first row with a match in the log applies, so that a row stands before a more general one."""
 
-FOLLOWS = re.compile(
-    r"UnavailableError|AbortedError|failed to connect to all addresses|Connection reset by peer|Connection refused"
-    r"|Connection closed by remote peer|Socket closed|CoordinationService.{0,200}(?:UNAVAILABLE|lost)"
-)
-"""Errors of a process that has lost another one (gRPC, gloo, TensorFlow's coordination service)."""
-
 
 def known_error(lines: Sequence[str]) -> tuple[str, str] | None:
     """Return cause and remedy of a known error in the last lines of a log; None without one."""
@@ -112,4 +107,4 @@ def known_error(lines: Sequence[str]) -> tuple[str, str] | None:
 
 def follows(lines: Sequence[str]) -> bool:
     """Return whether the last error of a log is that of a lost peer."""
-    return any(FOLLOWS.search(each[:WIDTH]) for each in lines[-LINES:]) and known_error(lines) is None
+    return any(LOST_PEER.search(each[:WIDTH]) for each in lines[-LINES:]) and known_error(lines) is None

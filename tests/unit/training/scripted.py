@@ -92,7 +92,8 @@ class Cluster(ApiServer):
     def exit(self, place: str, code: int) -> None:
         pod = self._pod(place)
         ended = {"phase": "Failed" if code else "Succeeded"}
-        ended["containerStatuses"] = [{"state": {"terminated": {"exitCode": code}}}]
+        times = {"startedAt": pod["metadata"]["creationTimestamp"], "finishedAt": stamp(self.clock.now)}
+        ended["containerStatuses"] = [{"state": {"terminated": {"exitCode": code, **times}}}]
         self._change("MODIFIED", {**pod, "status": ended})
 
     def delete(self, *places: str) -> None:
