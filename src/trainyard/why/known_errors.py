@@ -51,7 +51,7 @@ TABLE: Sequence[KnownError] = (
          "use an image with the package tensorboard (-e image=)", "tensorflow/python/summary/tb_summary.py"),
     _row(r"unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'>\)",
          "Keras 3 cannot train under this distribution strategy (keras#20585)",
-         "set TF_USE_LEGACY_KERAS=1 in env and use an image with tf_keras, or write the training loop by hand",
+         "set TF_USE_LEGACY_KERAS=1 in env (the project's image has tf_keras), or write the training loop by hand",
          "tried with two workers, TensorFlow 2.21.0, Keras 3.15.1"),
     _row(rf"ModuleNotFoundError: No module named '{_NAME}'", "its image lacks the Python module {name}", _IMAGE,
          "Python, importlib"),
