@@ -29,12 +29,14 @@ from ..trainings.resolve import (
 )
 from ..trainings.roles import ROLES, TOPOLOGIES
 from ..trainings.site_images import SOURCES
+from .run_file import read_run
 from .site_model import MAGIC, Problem, Site, quoted
 from .variable_rules import fits, typed
 
 TRAIN: Mapping[str, str] = {
     "workload": "str",
     "run": "str",
+    "run_file": "str",
     "workers": "int",
     "ps": "int",
     "chief": "int",
@@ -192,16 +194,23 @@ def train_call(
 ) -> tuple[Call | None, list[Problem]]:
     """Return the training that a call requests, and the problems of the call.
 
-    The short names override the inventory's entry of the run with this name.
+    The short names override the description in a `run_file`, else the inventory's entry of the run with this name.
 
     :param given: short names with values of the right types.
     :param listed: `workloads_trainings` of the site.
     """
     called = {**given, "code": {"folder": given["code"]}} if "code" in given else given
+    described: Mapping[str, Any] = {}
+    if "run_file" in given:
+        try:
+            described = read_run(str(given["run_file"]))
+        except TrainyardError as error:
+            return None, [_problem("run_file", given["run_file"], error.message.rstrip("."), error.remedy)]
+        called = {**described, **called}
     name, folder = run_name(called), naming_folder(called)
     if folder and not name_of_folder(folder):
-        return None, [_problem("code", given["code"], NAMELESS, "Set the name of the run with -e run=NAME.")]
-    base: Mapping[str, Any] = next((each for each in listed if name and run_name(each) == name), {})
+        return None, [_problem("code", folder, NAMELESS, "Set the name of the run with -e run=NAME.")]
+    base = described or next((each for each in listed if name and run_name(each) == name), {})
     workload = given.get("workload") or base.get("workload")
     if not workload:
         remedy = f"Use one of: {', '.join(sorted(catalogue))}."
