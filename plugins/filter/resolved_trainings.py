@@ -24,7 +24,7 @@ def resolved_trainings(
     :param folders: the site's own catalogues.
     :param require_gpu: `workloads_require_gpu` of the site.
     :param call: the short names of the call, which `validate_site` has checked.
-    :return: `description`, `images`, `code` and `expected` of each training, see `resolve.Resolved`.
+    :return: `description`, `images`, `code`, `expected` and `wait` of each training, see `resolve.Resolved`.
     :raises AnsibleFilterError: an unknown workload or key, or two runs with the same name.
     """
     try:
@@ -38,7 +38,13 @@ def resolved_trainings(
     except TrainyardError as error:
         raise AnsibleFilterError(str(error)) from error
     return [
-        {"description": each.description, "images": each.images, "code": each.code, "expected": each.expected}
+        {
+            "description": each.description,
+            "images": each.images,
+            "code": each.code,
+            "expected": each.expected,
+            "wait": each.wait,
+        }
         for each in trainings
     ]
 

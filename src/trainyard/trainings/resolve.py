@@ -89,7 +89,9 @@ _VARIABLE = re.compile(r"(?<!\$)\$(?:\{[A-Za-z_]|[A-Za-z_])")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _MADE = ("name", "named", "program", "description_hash", "roles", "flags")
 """Keys of a complete description that are derived, and not copied from the site's element."""
-OF_RUN = ("run", *(key for key in TRAINING if key not in _MADE))
+WAIT = "wait"
+"""Key of an element: whether site.yml follows its run to the end. It is no part of what the run does."""
+OF_RUN = ("run", WAIT, *(key for key in TRAINING if key not in _MADE))
 REQUIRE_GPU = "require_gpu"
 """Flag of a workload: its processes must compute on the GPUs of their pods."""
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
@@ -123,10 +125,12 @@ class Resolved:
         and `artefact`, and code may be a mapping with `folder`; `bound` replaces both by references.
     :param code: its code folder, once for each command that runs in it: `run`; `folder` as the training names it, below
         `~` or relative to Ansible's working directory; `path`, absolute; `command`.
+    :param wait: whether site.yml follows the run to its end.
     """
 
     description: Mapping[str, Any]
     code: Sequence[Mapping[str, Any]]
+    wait: bool = True
 
     @property
     def images(self) -> list[dict[str, str]]:
@@ -215,7 +219,14 @@ def resolve(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu:
         # Folder and commands distinguish users' programs of the same name.
         program = content_hash([[each["path"], each["command"]] for each in code])
         identity |= {"program": program, "named": bool(wanted.get("run"))}
-    return Resolved({**description, **identity}, code)
+    return Resolved({**description, **identity}, code, _waits(wanted))
+
+
+def _waits(wanted: Mapping[str, Any]) -> bool:
+    wait = wanted.get(WAIT, True)
+    if not isinstance(wait, bool):
+        raise TrainyardError(f"{WAIT} of {run_name(wanted)} is not true or false.", remedy="Set it to true or false.")
+    return wait
 
 
 def _refuse_two_commands(wanted: Mapping[str, Any]) -> None:
@@ -227,7 +238,7 @@ def _refuse_two_commands(wanted: Mapping[str, Any]) -> None:
 def _described(wanted: Mapping[str, Any], entry: Mapping[str, Any], require_gpu: bool) -> dict[str, Any]:
     given = _with_flags(wanted, entry)
     both, described = _split(_merged(given, entry))
-    both = {key: value for key, value in both.items() if key not in ("description", "kind", "run")}
+    both = {key: value for key, value in both.items() if key not in ("description", "kind", "run", WAIT)}
     flags = dict(both.get("flags") or {})
     if REQUIRE_GPU in flags and not require_gpu and REQUIRE_GPU not in (given.get("flags") or {}):
         flags[REQUIRE_GPU] = False

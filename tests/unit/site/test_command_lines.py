@@ -97,3 +97,12 @@ def test_lines_of_a_call_reach_to_their_ends() -> None:
 def test_words_after_a_line_are_ambiguous(name: str) -> None:
     (problem,) = after_command([f"workload=own {name}=python a.py"])
     assert f"Give the {name} in a separate -e" in str(problem)
+
+
+def test_a_run_that_site_yml_does_not_follow_is_the_same_run() -> None:
+    wanted = {"workload": "own", "run": "mine", "command": "python a.py"}
+    followed, left = resolve(wanted, ENTRY), resolve({**wanted, "wait": False}, ENTRY)
+    assert (followed.wait, left.wait) == (True, False)
+    assert followed.description == left.description
+    with pytest.raises(TrainyardError, match="wait of mine is not true or false"):
+        resolve({**wanted, "wait": "later"}, ENTRY)
