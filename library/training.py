@@ -77,12 +77,13 @@ options:
           grace: {description: Seconds from SIGTERM to SIGKILL., type: int}
       flags: {description: Flags of the program as C(--key=value)., type: dict, default: {}}
       data:
-        description: Data, mounted read-only at /data.
+        description: Data, mounted read-only.
         type: dict
         suboptions:
           image: {description: Reference of an image., type: str}
           claim: {description: Name of a claim in the namespace., type: str}
           folder: {description: Folder of the claim; the default is the whole claim., type: str}
+          mount: {description: Path of the data in the pods; the default is /data., type: str}
           url: {description: An archive that is imported into this folder before the run is submitted., type: str}
           sha256: {description: SHA-256 of the archive., type: str}
           runtime: {description: Image with Python for the import., type: str}

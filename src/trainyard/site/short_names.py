@@ -53,6 +53,8 @@ TRAIN: Mapping[str, str] = {
     "shell": "str",
     "args": "str",
     "data": "str",
+    "data_mount": "str",
+    "env": "dict",
     "success": "str",
     "timeout": "int",
     "start_timeout": "int",
@@ -83,7 +85,7 @@ _LIMITS = ("timeout", "start_timeout")
 _BOUND = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]*)\s*(>=|<=)\s*(\S+)")
 _BOUNDS = {">=": "at_least", "<=": "at_most"}
 _FLAGS = {"steps": "train_steps", "batch_size": "batch_size"}
-_KINDS = {"int": "a whole number from 0", "bool": "true or false", "str": "a string"}
+_KINDS = {"int": "a whole number from 0", "bool": "true or false", "str": "a string", "dict": "a mapping"}
 
 
 @dataclass(frozen=True)
@@ -285,6 +287,10 @@ def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str
         source = data if data in SOURCES else "image" if "/" in data or ":" in data else "claim"
         named = {"image": {"image": data}, "claim": {"claim": data, "folder": ""}}
         above["data"] = {"source": source, **(named[source] if source != data else {})}
+    if "data_mount" in given:
+        above["data"] = {**above.get("data", {}), "mount": str(given["data_mount"])}
+    if "env" in given:
+        above["env"] = dict(given["env"])
     return above, problems
 
 

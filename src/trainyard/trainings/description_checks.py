@@ -17,6 +17,7 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from .model import DATA_MOUNT
 from .roles import ROLES, TOPOLOGIES, RoleKind
 
 VOLUME: dict[str, Any] = {
@@ -54,6 +55,7 @@ DATA: dict[str, Any] = {
     "image": {"type": "str"},
     "claim": {"type": "str"},
     "folder": {"type": "str"},
+    "mount": {"type": "str"},
     "url": {"type": "str"},
     "sha256": {"type": "str"},
     "runtime": {"type": "str"},
@@ -161,7 +163,7 @@ def validated(data: Mapping[str, Any], spec: Mapping[str, Any], place: str = "")
 NAME_LENGTH = 40
 """Maximum length of a name: a pod is called NAME-worker-0-NNN-xxxxx, within the 63 characters of a DNS label."""
 
-OWN_MOUNTS = ("/tmp", "/data", "/logs", "/opt/trainyard/code", "/dev/shm")
+OWN_MOUNTS = ("/tmp", DATA_MOUNT, "/logs", "/opt/trainyard/code", "/dev/shm")
 """Mount paths that every pod uses itself."""
 
 OF_ENGINE = ("parameter_server", "single")
@@ -318,29 +320,6 @@ def _volume_faults(role: str, volumes: list[Mapping[str, Any]]) -> Iterator[Faul
         mounts.add(str(mount))
 
 
-def data_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield the faults of a training's data source."""
-    if data and bool(data.get("image")) == bool(data.get("claim")):
-        yield Fault("data", "has no source, or several", "image, claim or import is needed")
-    folder = PurePosixPath(data.get("folder") or "x")
-    if folder.is_absolute() or ".." in folder.parts:
-        yield fault("data.folder", data["folder"], "it must be a folder of the claim")
-    url = data.get("url")
-    # `runtime` is set only for an import.
-    imported = bool(url or data.get("runtime"))
-    if imported and not url:
-        want = "an import needs the http or https address of an archive, in addition to its sha256 and a folder"
-        yield fault("data.url", None, want)
-    if url and not re.fullmatch(r"https?://[^/\s]+/\S*", url):
-        yield fault("data.url", url, "it must be the http or https address of an archive; this site serves no archives")
-    if imported and not re.fullmatch(r"[0-9a-fA-F]{64}", data.get("sha256") or ""):
-        yield fault(
-            "data.sha256", data.get("sha256"), "an import needs the SHA-256 of the archive, 64 hexadecimal digits"
-        )
-    if imported and not data.get("folder"):
-        yield fault("data.folder", None, "an import needs a folder of its own on the claim")
-
-
 def _engine_faults(topology: str, flags: Mapping[str, Any], roles: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield a fault for each role of the engine with GPUs that it would hold and never use."""
     if topology in OF_ENGINE and "train_steps" in flags:
@@ -379,6 +358,10 @@ def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: M
             want = "it reads files that other roles write, which needs shared storage (storage_backend)"
             found.append(fault(f"{name}.replicas", role.replicas, want))
     found += _engine_faults(known["topology"], flags, roles)
+    if mount := (known.get("data") or {}).get("mount"):
+        for name, role in roles.items():
+            if any(PurePosixPath(mount) == PurePosixPath(volume.mount) for volume in role.volumes):
+                found.append(fault("data.mount", mount, f"a volume of {name} has the same path"))
     token, service = known.get("token"), "server" in roles
     if service and not (token and _ENV_NAME.fullmatch(token)):
         found.append(

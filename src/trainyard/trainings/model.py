@@ -137,6 +137,10 @@ class Success:
         return f"{self.metric} is {values[-1] if values else 'unknown'}, but {' and '.join(bounds)} is required"
 
 
+DATA_MOUNT = "/data"
+"""Default path of a run's data in its pods."""
+
+
 @dataclass(frozen=True)
 class Training:
     """One run of a training.
@@ -148,9 +152,10 @@ class Training:
     :param roles: roles that have pods, in the order of the topology.
     :param flags: passed to every role as `--key=value`, in the order of the mapping. A program without flags is
         configured by its environment alone.
-    :param data_image: OCI image mounted read-only at /data.
-    :param data_claim: claim mounted read-only at /data, instead of an image; both empty for none.
+    :param data_image: OCI image mounted read-only.
+    :param data_claim: claim mounted read-only, instead of an image; both empty for none.
     :param data_folder: folder of that claim to mount; empty for all of it.
+    :param data_mount: path of the data in the pods.
     :param data_import: archive that must be in that folder before the training starts; None for existing data.
     :param code: OCI image mounted read-only, first in Python's path; empty for none.
     :param token: environment variable in which a service receives its access token; empty for none.
@@ -175,6 +180,7 @@ class Training:
     data_image: str = ""
     data_claim: str = ""
     data_folder: str = ""
+    data_mount: str = DATA_MOUNT
     data_import: Import | None = None
     code: str = ""
     token: str = ""

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import TrainyardError
+from .data_checks import data_faults
 from .description_checks import (
     FLAGS,
     ROLE,
     TRAINING,
     Fault,
-    data_faults,
     fault,
     flag_faults,
     nearest,
@@ -22,7 +22,7 @@ from .description_checks import (
     training_faults,
     validated,
 )
-from .model import Import, Login, Logs, Role, Success, Training, Volume
+from .model import DATA_MOUNT, Import, Login, Logs, Role, Success, Training, Volume
 from .names import GPU
 from .roles import TOPOLOGIES, Topology
 
@@ -80,6 +80,7 @@ def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training
         data_image=source.get("image") or "",
         data_claim=source.get("claim") or "",
         data_folder=source.get("folder") or "",
+        data_mount=source.get("mount") or DATA_MOUNT,
         data_import=_import(source),
         code=known.get("code") or "",
         token=known.get("token") or "",

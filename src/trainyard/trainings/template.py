@@ -124,7 +124,7 @@ def _flags(training: Training, role: Role, attempt: str, resume: str) -> Mapping
     if not flags:
         return {}
     if role.kind.reads_data and (training.data_image or training.data_claim):
-        flags["data_dir"] = "/data"
+        flags["data_dir"] = training.data_mount
     if role.kind.writes_run:
         flags |= {"log_dir": run_folder(training), "attempt": attempt, "resume": resume}
     return flags
@@ -140,7 +140,7 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
             "CLUSTER_CONFIG": _members(training),
         }
     if role.kind.reads_data and (training.data_image or training.data_claim):
-        variables["DATA_DIR"] = "/data"
+        variables["DATA_DIR"] = training.data_mount
     if role.kind.writes_run:
         variables |= {"LOG_DIR": run_folder(training), "CHECKPOINT_DIR": f"{run_folder(training)}/checkpoints"}
     if training.code:
@@ -184,9 +184,9 @@ def _volumes(training: Training, role: Role) -> tuple[list[Object], list[Object]
     """Return the volumes of a pod and the mounts of its container."""
     found: list[tuple[str, str, bool, Object]] = [("tmp", "/tmp", False, {"emptyDir": {"sizeLimit": "512Mi"}})]
     if role.kind.reads_data and training.data_image:
-        found.append(("data", "/data", True, _image(training, training.data_image)))
+        found.append(("data", training.data_mount, True, _image(training, training.data_image)))
     elif role.kind.reads_data and training.data_claim:
-        found.append(("data", "/data", True, _claim(training.data_claim, read_only=True)))
+        found.append(("data", training.data_mount, True, _claim(training.data_claim, read_only=True)))
     if role.kind.writes_run:
         found.append(("logs", "/logs", False, _claim(logs_claim(training))))
     if training.code:

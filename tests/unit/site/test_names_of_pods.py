@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.short_names import Call, train_call
+from trainyard.site.short_names import Call, train_call, wrong
 
 CATALOGUE: dict[str, dict[str, Any]] = {
     "own": {"description": "d", "kind": "training", "topology": "multi_worker", "requests": {"cpu": "250m"}},
@@ -68,3 +68,11 @@ def test_a_condition_that_is_none(text: str) -> None:
 
 def test_a_role_that_the_workload_does_not_have() -> None:
     assert "this workload has no evaluator" in refused(workload="own", evaluator=1)
+
+
+def test_data_and_environment() -> None:
+    wanted = called(workload="own", data="datasets", data_mount="/root/.keras", env={"MODE": "fast"}).wanted
+    assert wanted["data"] == {"source": "claim", "claim": "datasets", "folder": "", "mount": "/root/.keras"}
+    assert wanted["env"] == {"MODE": "fast"}
+    assert called(workload="own", data_mount="/x").wanted["data"] == {"mount": "/x"}
+    assert "env" in str(next(wrong({"env": "MODE=fast"}, "train")))
