@@ -106,6 +106,9 @@ class ActionModule(ActionBase):
         # Without the training itself, because its environment may be secret, and results may be shown.
         said = {**asdict(call), "given": given} if call else {}
         said.pop("wanted", None)
+        if "env" in given and call:
+            # The role takes the values from the variable `env` of the call.
+            said["given"] = {**given, "env": {}}
         return replace(site, settings=settings), problems, said
 
     def _site(self, project: Path, hostvars: Any) -> tuple[Site, int]:

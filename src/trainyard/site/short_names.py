@@ -80,7 +80,6 @@ NEAR = 0.7
 _LINES = ("command", "shell", "args")
 """Short names whose value is a whole line."""
 _COUNTS = {"workers": "worker", "ps": "ps", "chief": "chief", "evaluator": "evaluator"}
-_OF_EACH_ROLE = ("cpu", "memory", "shm", "image")
 _LIMITS = ("timeout", "start_timeout")
 _BOUND = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]*)\s*(>=|<=)\s*(\S+)")
 _BOUNDS = {">=": "at_least", "<=": "at_most"}

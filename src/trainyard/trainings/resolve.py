@@ -336,7 +336,7 @@ def _role(name: str, described: Mapping[str, Any], require_gpu: bool) -> dict[st
     role = {"name": name, **described}
     for key in ("command", "args"):
         if isinstance(role.get(key), str):
-            role[key] = words_of(role[key])
+            role[key] = words_of(role[key], program=key == "command")
     if line := role.pop(SHELL, None):
         role["command"] = ["/bin/sh", "-c", str(line)]
     if "image" in role:
@@ -346,16 +346,17 @@ def _role(name: str, described: Mapping[str, Any], require_gpu: bool) -> dict[st
     return role
 
 
-def words_of(command: str) -> list[str]:
+def words_of(command: str, *, program: bool = True) -> list[str]:
     """Split a command into words, as a shell does.
 
+    :param program: whether the first word is a program; otherwise all are arguments.
     :raises TrainyardError: a quote is not closed, or a word has a meaning only for a shell, which does not run it.
     """
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise TrainyardError(f"The command {command!r} cannot be read: {error}.", remedy="Close the quote.") from error
-    if wrong := _of_shell(words):
+    if wrong := _of_shell(words, program):
         raise TrainyardError(
             f"The command {command!r} has {wrong!r}, which only a shell understands, and no shell runs it.",
             remedy="Set shell instead of command, or give the command as a list of words.",
@@ -363,10 +364,11 @@ def words_of(command: str) -> list[str]:
     return words
 
 
-def _of_shell(words: Sequence[str]) -> str:
+def _of_shell(words: Sequence[str], program: bool) -> str:
     """Return the first word that only a shell understands; empty without one, or if the command is a shell's."""
-    if not words or os.path.basename(words[0]) in ("sh", "bash", "dash"):
-        return ""
-    if words[0] in _BUILTINS or _ASSIGNMENT.fullmatch(words[0]):
-        return words[0]
+    if program and words:
+        if os.path.basename(words[0]) in ("sh", "bash", "dash"):
+            return ""
+        if words[0] in _BUILTINS or _ASSIGNMENT.fullmatch(words[0]):
+            return words[0]
     return next((word for word in words if word in _OF_SHELLS or word.endswith(";") or _VARIABLE.search(word)), "")

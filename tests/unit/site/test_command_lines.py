@@ -71,6 +71,12 @@ def test_an_own_image_may_have_an_entrypoint() -> None:
     assert "entrypoint" not in worker(), "the project's image has none"
 
 
+def test_arguments_may_look_like_assignments() -> None:
+    assert worker(image="r/i:1", args="lr=0.1 model=cnn")["args"] == ["lr=0.1", "model=cnn"]
+    with pytest.raises(TrainyardError, match="which only a shell understands"):
+        worker(image="r/i:1", args="--dir $LOG_DIR")
+
+
 def test_two_forms_of_one_command() -> None:
     both = {"command": "python a.py", "shell": "python a.py"}
     with pytest.raises(TrainyardError, match="command and shell are both set"):
