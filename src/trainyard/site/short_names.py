@@ -78,7 +78,8 @@ NEAR = 0.7
 """Similarity from which another variable of the call counts as a misspelt short name."""
 
 _LINES = ("command", "shell", "args")
-"""Short names whose value is a whole line."""
+_TO_THE_END = (*_LINES, "success")
+"""Short names whose value is the rest of their option."""
 _COUNTS = {"workers": "worker", "ps": "ps", "chief": "chief", "evaluator": "evaluator"}
 _LIMITS = ("timeout", "start_timeout")
 _BOUND = re.compile(r"([A-Za-z_][A-Za-z0-9_./-]*)\s*(>=|<=)\s*(\S+)")
@@ -107,8 +108,8 @@ def of_call(options: Sequence[str], read: Callable[[str], Mapping[str, Any]]) ->
     """Return the variables of a call, and the variables that Ansible reads from the words of its command.
 
     A shell removes the quotes of `-e command="python worker.py n=5"`. Then Ansible uses the first word as the value,
-    and the rest as further variables. Here an option that begins with `command=`, `shell=` or `args=` is that to its
-    end.
+    and the rest as further variables. Here an option that begins with `command=`, `shell=`, `args=` or `success=` is
+    that to its end.
 
     :param options: the text of each `-e`.
     :param read: reads an option like Ansible: words, YAML, or `@` and a file.
@@ -117,7 +118,7 @@ def of_call(options: Sequence[str], read: Callable[[str], Mapping[str, Any]]) ->
     words: dict[str, Any] = {}
     for option in filter(None, options):
         name, _, value = option.partition("=")
-        if name.strip() in _LINES and value[:1] not in ("'", '"'):
+        if name.strip() in _TO_THE_END and value[:1] not in ("'", '"'):
             found[name.strip()] = value
             words |= {key: each for key, each in parse_kv(value).items() if key != RAW}
         else:
@@ -137,12 +138,12 @@ def words_taken(words: Mapping[str, Any], site: Site) -> Iterator[Problem]:
 def after_command(options: Sequence[str]) -> Iterator[Problem]:
     """Refuse words after an unquoted command in an option that begins with another name, as they are ambiguous."""
     for option in options:
-        if option.lstrip().startswith(("@", "[", "{", *(f"{name}=" for name in _LINES))):
+        if option.lstrip().startswith(("@", "[", "{", *(f"{name}=" for name in _TO_THE_END))):
             continue
         words = split_args(option)
         for place, word in enumerate(words[:-1]):
             name, _, value = word.partition("=")
-            if name in _LINES and value[:1] not in ("'", '"'):
+            if name in _TO_THE_END and value[:1] not in ("'", '"'):
                 rest = " ".join(words[place + 1 :])
                 remedy = OWN_OPTION.format(f"the {name}")
                 yield _problem(name, word.partition("=")[2], f'followed by "{rest}", which may belong to it', remedy)
@@ -269,7 +270,7 @@ def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str
     if "success" in given:
         above["success"] = success = _success(str(given["success"]))
         if not success:
-            remedy = "Write a metric, >= or <=, and a number, such as success='accuracy >= 0.97'; or exit_code."
+            remedy = 'Write a metric, >= or <=, and a number, such as success="accuracy >= 0.97"; or exit_code.'
             problems.append(_problem("success", given["success"], "not a condition", remedy))
     if "gpus" in given and topology:
         computing = next(name for name, kind in topology.roles.items() if kind.computes)

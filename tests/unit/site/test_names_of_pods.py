@@ -63,7 +63,7 @@ def test_a_condition_of_success(text: str, condition: Any) -> None:
     "text", ["0.97", "accuracy > 0.9", "accuracy >= good", "accuracy >= nan", "accuracy >= inf", ">= 1", "{'a': 1}"]
 )
 def test_a_condition_that_is_none(text: str) -> None:
-    assert "success='accuracy >= 0.97'" in refused(workload="own", success=text)
+    assert 'success="accuracy >= 0.97"' in refused(workload="own", success=text)
 
 
 def test_a_role_that_the_workload_does_not_have() -> None:
