@@ -22,6 +22,7 @@ from .model import Training
 from .names import API_VERSIONS
 from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
+from .ports_probe import is_tried, probe_ports
 from .probe import IsolationProbe
 from .roles import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
 from .watch import RunView
@@ -143,6 +144,8 @@ class Follower:
         if why:
             hint = f". The last event that was not understood: {view.refused}" if view.refused else ""
             raise self._failure(view, kept, why + hint)
+        if settings.isolation_probe and is_tried(training):
+            evidence = probe_ports(self._api, training, settings.control, self._clock)
         more = {"isolation": evidence, "released": True, "apply_to_completion_seconds": seconds, "logs": kept.paths}
         result = self._record(view, attempt, found["result"], **more)
         learned = f", accuracy {found['accuracy']}" if found["accuracy"] is not None else ""

@@ -13,6 +13,8 @@ GPU = "nvidia.com/gpu"
 
 NAME_LABEL = "trainyard.dev/run"
 ROLE_LABEL = "trainyard.dev/role"
+PROBE_LABEL = "trainyard.dev/probe"
+"""Label of all pods of isolation probes, which the pods of runs do not have."""
 TENSORBOARD_LABEL = "trainyard.dev/tensorboard"
 """Label of the TensorBoard of a claim; its value is the claim."""
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"

@@ -16,12 +16,10 @@ from ..kube.api import Api, KubeError, Object
 from ..kube.apply import OUTAGE_SECONDS, PatientApi, retry
 from .log_events import IN_USE, Event, events, isolation
 from .model import Role, Training
-from .names import MANAGED, NAME_LABEL
+from .names import MANAGED, NAME_LABEL, PROBE_LABEL
 from .objects import policy
 from .pods import container_security, pod_security, pull_secrets
 from .template import hostname
-
-PROBE_LABEL = "trainyard.dev/probe"
 
 PROBE_PROGRAM = """\
 import json, socket, sys, time
@@ -44,7 +42,8 @@ while time.time() < end:
     for name, host, port in (each.split(",") for each in sys.argv[2:]):
         begin = time.time()
         outcome, detail = attempt(host, port)
-        seen = {"target": name, "outcome": outcome, "detail": detail, "begin": begin, "end": time.time()}
+        seen = {"target": name, "port": int(port), "outcome": outcome, "detail": detail}
+        seen |= {"begin": begin, "end": time.time()}
         print(json.dumps(seen), flush=True)
     time.sleep(0.2)
 """
@@ -88,7 +87,7 @@ def probe(training: Training, role: Role, control: str, *, seconds: int, target:
     admitted = policy(
         training, name, {"podSelector": {"matchLabels": labels}, "policyTypes": ["Egress"], "egress": [{}]}
     )
-    return [admitted, _small_pod(training, role, name, labels, PROBE_PROGRAM, arguments, seconds)]
+    return [admitted, small_pod(training, role, name, labels, PROBE_PROGRAM, arguments, seconds)]
 
 
 def target_name(training: Training) -> str:
@@ -102,10 +101,10 @@ def target(training: Training, role: Role, *, seconds: int) -> Object:
     """
     labels = {NAME_LABEL: training.name}
     arguments = [str(role.port), str(seconds)]
-    return _small_pod(training, role, target_name(training), labels, TARGET_PROGRAM, arguments, seconds)
+    return small_pod(training, role, target_name(training), labels, TARGET_PROGRAM, arguments, seconds)
 
 
-def _small_pod(
+def small_pod(
     training: Training, role: Role, name: str, labels: Object, program: str, arguments: list[str], seconds: int
 ) -> Object:
     """Return a pod that runs one of the programs above with the Python of the role's image."""
@@ -240,10 +239,10 @@ def repeat(plain: Api, training: Training, role: Role, control: str, clock: Cloc
     listening = target(training, role, seconds=REPEAT_SECONDS)
     strangers = probe(training, role, control, seconds=REPEAT_SECONDS)
     try:
-        _delete_all(api, [*strangers, listening])
+        delete_all(api, [*strangers, listening])
         api.apply(listening)
         address = wait_until(
-            partial(_address, api, listening), bool, what=f"{target_name(training)} to run", timeout=REPEAT_SECONDS,
+            partial(address_of, api, listening), bool, what=f"{target_name(training)} to run", timeout=REPEAT_SECONDS,
             clock=clock,
         )  # fmt: skip
         for obj in probe(training, role, control, seconds=REPEAT_SECONDS, target=address):
@@ -257,10 +256,10 @@ def repeat(plain: Api, training: Training, role: Role, control: str, clock: Cloc
             clock=clock,
         )
     finally:
-        _delete_all(api, [*strangers, listening])
+        delete_all(api, [*strangers, listening])
 
 
-def _address(api: Api, pod: Object) -> str:
+def address_of(api: Api, pod: Object) -> str:
     """Return the address of a pod once it runs, else empty."""
     meta = pod["metadata"]
     status = (api.get("v1", "Pod", meta["name"], meta["namespace"]) or {}).get("status") or {}
@@ -268,11 +267,11 @@ def _address(api: Api, pod: Object) -> str:
 
 
 def _compared(api: Api, training: Training) -> dict[str, Any]:
-    said = [_log(api, training, name) for name in (probe_name(training), target_name(training))]
+    said = [log_of(api, training, name) for name in (probe_name(training), target_name(training))]
     return isolation(events(said[0], "target"), events(said[1]))
 
 
-def _log(api: Api, training: Training, name: str) -> str:
+def log_of(api: Api, training: Training, name: str) -> str:
     """Return the log of a pod; empty while it starts."""
     try:
         return api.log(training.namespace, name)
@@ -282,7 +281,7 @@ def _log(api: Api, training: Training, name: str) -> str:
         raise
 
 
-def _delete_all(api: Api, objects: Sequence[Object]) -> None:
+def delete_all(api: Api, objects: Sequence[Object]) -> None:
     for obj in objects:
         meta = obj["metadata"]
         if api.get(obj["apiVersion"], obj["kind"], meta["name"], meta["namespace"]):

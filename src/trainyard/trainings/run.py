@@ -29,7 +29,8 @@ from .names import API_VERSIONS, MANIFEST_KEY, NAME_LABEL
 from .objects import COLLECTOR, DEFAULT_DENY, collector_binding, logs_volume, node_of, result_record, surroundings
 from .pod_places import newest
 from .pods import RELEASE_SECONDS
-from .probe import probe_objects, repeat
+from .ports_probe import left_behind
+from .probe import repeat
 from .run_state import attempt_of, ended, grace, hash_of, live_object
 from .submit import refuse_another_program, refuse_another_workload, refuse_what_has_no_place, runners, submit
 from .template import CODE_VOLUME
@@ -241,7 +242,7 @@ class Run:
         # Include the run's own volume from before the site had shared storage.
         own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"), tensorboard="-")
         own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]
-        objects = [*runners(training), result_record(training, {}), *probe_objects(training), *reversed(own)]
+        objects = [*runners(training), result_record(training, {}), *left_behind(training), *reversed(own)]
         there = [obj for obj in objects if self._find(obj)]
         steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
         return Plan(steps, {run_subject(training.name): "there"} if there else {}, {})

@@ -22,7 +22,7 @@ from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
 from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
-from .probe import probe_objects
+from .ports_probe import left_behind
 from .run_state import attempt_of, ended, grace, live_object, program_of, workload_of
 
 QUOTA = "exceeded quota: "
@@ -167,7 +167,7 @@ def submit(
     """
     work = replacing(
         api, training.namespace, training.name, live, partial(run_object, training, resume=resume), say,
-        log_dir=log_dir, left=probe_objects(training), clock=clock,
+        log_dir=log_dir, left=left_behind(training), clock=clock,
     )  # fmt: skip
     attempt = slept(work, clock)
     record.keep(api, training, record.submitted(training, attempt), clock)

@@ -13,7 +13,7 @@ from ..kube.apply import OUTAGE_SECONDS, PatientApi
 from . import run_state as state
 from .log_events import Event, last
 from .model import Training
-from .names import API_VERSIONS, NAME_LABEL
+from .names import API_VERSIONS, NAME_LABEL, PROBE_LABEL
 from .pod_logs import PodLogs
 from .pod_places import age_order, newest, place_of, pod_state, pulls
 
@@ -242,7 +242,7 @@ class RunView:
     def _changes(self) -> set[str]:
         """Process changed pods and return their names."""
         path = self._api.path("v1", "Pod", self._training.namespace)
-        query: dict[str, Any] = {"labelSelector": f"{NAME_LABEL}={self._training.name}"}
+        query: dict[str, Any] = {"labelSelector": f"{NAME_LABEL}={self._training.name},!{PROBE_LABEL}"}
         if self._version is None:
             answer = json.loads(self._api.call("GET", path, query=query, what="pods of the run"))
             self._version = answer["metadata"]["resourceVersion"]

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from ..core.untrusted import mapping
 from ..kube.gpu_offer import offered
 from ..trainings.roles import TOPOLOGIES
 from . import cluster_checks, gpu_checks, training_checks
@@ -74,8 +75,9 @@ class RunView:
 
     @property
     def probed(self) -> bool:
-        """Whether an isolation probe had a port to try."""
-        return bool(TOPOLOGIES[str(self.seen.record.get("topology", self.want.topology))].probed)
+        """Whether an isolation probe had a port to try, or has evidence of a user's run of several pods."""
+        tried = mapping(self.seen.record.get("isolation")).get("stranger_blocked") is not None
+        return tried or bool(TOPOLOGIES[str(self.seen.record.get("topology", self.want.topology))].probed)
 
 
 @dataclass(frozen=True)

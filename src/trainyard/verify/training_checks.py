@@ -14,9 +14,8 @@ from typing import Any
 from ..core.untrusted import number
 from ..kube.api import Object
 from ..trainings.log_events import DEVICE_FIELDS, ERROR_RATES, SUCCESSES, Event, idle_gpus, last
-from ..trainings.names import NAME_LABEL, TENSORBOARD_LABEL
+from ..trainings.names import NAME_LABEL, PROBE_LABEL, TENSORBOARD_LABEL
 from ..trainings.pod_places import newest, pod_state
-from ..trainings.probe import PROBE_LABEL
 from ..trainings.record import FAILED, RUNNING, STOPPED
 from ..trainings.record import UNKNOWN as UNPROVEN
 from ..trainings.roles import TOPOLOGIES, clean_exits
