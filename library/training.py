@@ -48,7 +48,11 @@ options:
           name: {description: Name of the role., type: str, required: true}
           replicas: {description: Number of pods; the default depends on the topology., type: int}
           image: {description: Reference of the image., type: str, required: true}
-          command: {description: The program and its arguments; empty for the ENTRYPOINT of the image., type: list, elements: str, default: []}
+          command:
+            description: The program and its arguments; empty for the ENTRYPOINT of the image.
+            type: list
+            elements: str
+            default: []
           args: {description: Arguments after the command., type: list, elements: str, default: []}
           entrypoint: {description: Whether the image has an ENTRYPOINT., type: bool, default: false}
           limits: {description: Quantities of C(cpu) and C(memory) and of extended resources., type: dict, default: {}}
@@ -102,7 +106,10 @@ options:
           path: {description: Folder on that node., type: str, default: ''}
           storage_class: {description: Storage class of the claim., type: str, default: ''}
           claim: {description: An existing claim., type: str, default: ''}
-      success: {description: 'V(exit_code), or C(metric) with C(at_least), C(at_most) or both.', type: raw, default: exit_code}
+      success:
+        description: V(exit_code), or C(metric) with C(at_least), C(at_most) or both.
+        type: raw
+        default: exit_code
       image_pull_policy:
         description: As in a pod.
         type: str
@@ -112,7 +119,7 @@ options:
       worker_retries: {description: Maximum number of pod failures that are repaired in place., type: int, default: 6}
       timeout: {description: 'Seconds for each attempt, 0: no limit.', type: int, default: 0}
       total_timeout: {description: 'Seconds for all attempts together, 0: no limit.', type: int, default: 0}
-      start_timeout: {description: Seconds within which all pods must run; pulls of images do not count., type: int, default: 300}
+      start_timeout: {description: Seconds within which all pods must run; pulls do not count., type: int, default: 300}
   state:
     description:
       - V(present) runs the training unless its success is recorded; V(restarted) runs it in any case; V(absent) deletes

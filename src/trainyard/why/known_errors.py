@@ -91,7 +91,7 @@ TABLE: Sequence[KnownError] = (
     _row(rf"FileNotFoundError: \[Errno 2\] No such file or directory: '{_NAME}'", "{name} is not there",
          "correct the path: data is in $DATA_DIR, code in the working directory", "errno 2, ENOENT"),
 )  # fmt: skip
-"""The first row with a match in the log applies, so that a row stands before a more general one."""
+"""The first row with a match in the log applies, so that a row precedes a more general one."""
 
 
 def known_error(lines: Sequence[str]) -> tuple[str, str] | None:

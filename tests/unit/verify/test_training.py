@@ -152,7 +152,6 @@ def test_which_checks_a_training_has() -> None:
     assert "isolation" not in names(wanted(topology="single"), seen({}))
     unknown = {"stranger_blocked": None, "detail": "no port is known to be in use"}
     assert "isolation" not in names(wanted(), seen({**RESULT, "topology": "multi_worker", "isolation": unknown}))
-    # A run of several pods of a user, whose ports were tried after its end.
     assert "isolation" in names(wanted(), seen({**RESULT, "topology": "multi_worker"}))
     # What goes on holds its resources by right.
     assert names(wanted(), seen(RUNNING, jobset())) == ["training", "network_policies"]
