@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "molecule" / "vendors")]
 from vendors import DOCKER, renamed, repack  # noqa: E402
 
 from tests.zoo.rows import rows  # noqa: E402
+from trainyard.lab.host import detect, podman, run_arguments  # noqa: E402
 
 ARTEFACTS = Path("/var/cache/trainyard/artefacts")
 NAME = "trainyard-zoo-controller"
@@ -147,10 +148,9 @@ def main() -> int:
         mounts += [f"--volume={ROOT}:/source:ro", "--volume=/var/lib/containers"]
         given = {key: value for key, value in os.environ.items() if key.startswith("PIP_")}
         mounts += [f"--volume={value}:{value}:ro" for value in given.values() if Path(value).is_dir()]
-        options = ["--privileged", "--network=host", *mounts, *(f"--env={key}" for key in given)]
-        command = ["podman", "run", "--detach", f"--name={NAME}", *options, "--rootfs", folder / "root"]
+        options = [*run_arguments(detect()), "--network=host", *mounts, *(f"--env={key}" for key in given)]
         try:
-            subprocess.run([*command, "sleep", "infinity"], check=True, timeout=120, stdout=subprocess.DEVNULL)
+            podman("run", "--detach", f"--name={NAME}", *options, "--rootfs", f"{folder}/root", "sleep", "infinity")
             inside(SYSTEM, "root", 600)
             name_system()
             before = inside(PACKAGES, "root", 30).splitlines()
@@ -158,8 +158,7 @@ def main() -> int:
             inside(USER, "ubuntu", LIMIT)
             wrong = faults(before, inside(PACKAGES, "root", 30).splitlines(), runc)
         finally:
-            remove = ["podman", "rm", "--force", "--ignore", "--time=0", "--volumes", NAME]
-            subprocess.run(remove, check=True, timeout=120, stdout=subprocess.DEVNULL)
+            podman("rm", "--force", "--ignore", "--time=0", "--volumes", NAME)
     print(json.dumps({"part": "zoo_controller", "packages": len(before), "faults": wrong}))
     return 1 if wrong else 0
 
