@@ -30,7 +30,7 @@ ROUND = attempts(*(("target", port, "timeout") for port in ALL))
 
 def test_attempts_count_after_a_pod_of_the_run_has_connected() -> None:
     judge = Judge(ALL)
-    assert judge.look(MEMBER[:1], CONTROL + 9 * ROUND)["stranger_blocked"] is None
+    assert judge.look(MEMBER[:1], CONTROL + 5 * ROUND)["stranger_blocked"] is None
     # These nine rounds may have been before the policy of the target's node was there.
     assert judge.look(MEMBER, CONTROL + 9 * ROUND)["stranger_blocked"] is None
     assert judge.look(MEMBER, CONTROL + 11 * ROUND)["stranger_blocked"] is None
