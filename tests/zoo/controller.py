@@ -61,6 +61,7 @@ source .venv/bin/activate
 ansible-playbook -i inventories/example tests/zoo/controller.yml -e '{json.dumps({"zoo_images": [IMAGE]})}'
 """
 
+RUNC = "command -v runc; dpkg-query --search $(command -v runc)"
 PACKAGES = "dpkg-query --show --showformat='${Package} ${Version} ${db:Status-Abbrev}\\n'"
 
 
@@ -124,7 +125,7 @@ def faults(before: Sequence[str], after: Sequence[str], runc: str) -> list[str]:
     """Compare the packages of the owner, and Docker's runc; look at the image."""
     wrong = [f"the package changed: {line}" for line in before if line not in after]
     wrong += [f"installed beside containerd.io: {line}" for line in after if line.startswith("runc ")]
-    if (found := inside("command -v runc; dpkg-query --search $(command -v runc)", "root", 30)) != runc:
+    if (found := inside(RUNC, "root", 30)) != runc:
         wrong.append(f"runc was {runc!r} and is {found!r}")
     index = f"cat /var/cache/trainyard/artefacts/{IMAGE}-*/oci/index.json"
     if "manifests" not in yaml.safe_load(inside(index, "root", 30)):
@@ -154,7 +155,7 @@ def main() -> int:
             inside(SYSTEM, "root", 600)
             name_system()
             before = inside(PACKAGES, "root", 30).splitlines()
-            runc = inside("command -v runc; dpkg-query --search $(command -v runc)", "root", 30)
+            runc = inside(RUNC, "root", 30)
             inside(USER, "ubuntu", LIMIT)
             wrong = faults(before, inside(PACKAGES, "root", 30).splitlines(), runc)
         finally:

@@ -183,22 +183,23 @@ def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, An
     used = [event["time"] for event in chief if event["event"] in IN_USE and "time" in event]
     targets = [each for each in attempts if each["target"] == "target"]
     if reached := [each for each in targets if each["outcome"] == "connected"]:
-        return _evidence(False, f"a pod outside the run connected to it at {reached[0]['detail']}")
+        return evidence(False, f"a pod outside the run connected to it at {reached[0]['detail']}")
     answered = [each for each in attempts if each["target"] == "control" and each["outcome"] == "connected"]
     if not answered:
-        return _evidence(None, "the isolation probe reached nothing: it did not run, or its network did not work")
+        return evidence(None, "the isolation probe reached nothing: it did not run, or its network did not work")
     during = [
         each
         for each in targets
         if used and used[0] <= each["begin"] and each["end"] <= used[-1] and each["outcome"] != "unresolved"
     ]
     if not during:
-        return _evidence(None, "the isolation probe made no attempt while the port was in use; train longer")
+        return evidence(None, "the isolation probe made no attempt while the port was in use; train longer")
     detail = f"attempts on the port of the run while it was in use, without a connection: {len(during)}"
-    return _evidence(True, f"{detail}; connections to the control: {len(answered)}")
+    return evidence(True, f"{detail}; connections to the control: {len(answered)}")
 
 
-def _evidence(blocked: bool | None, detail: str) -> dict[str, Any]:
+def evidence(blocked: bool | None, detail: str) -> dict[str, Any]:
+    """Return the evidence of an isolation probe in the form of a record; `blocked` is None if it is unknown."""
     return {"stranger_blocked": blocked, "detail": detail}
 
 

@@ -17,7 +17,7 @@ from ..core.untrusted import at
 from ..core.waiter import CLOCK, Clock, wait_until
 from ..kube.api import Api, Object
 from ..kube.apply import PatientApi
-from .log_events import Event, events
+from .log_events import Event, events, evidence
 from .model import Training
 from .names import NAME_LABEL, PROBE_LABEL
 from .objects import policy
@@ -74,7 +74,7 @@ def probe_pods(training: Training, control: str = "", address: str = "", ports: 
     if not is_tried(training):
         return []
     role, seconds = training.decider, REPEAT_SECONDS
-    inside = {NAME_LABEL: training.name, PROBE_LABEL: f"{training.name}-member"}
+    inside = {NAME_LABEL: training.name, PROBE_LABEL: member_name(training)}
     outside = {PROBE_LABEL: training.name}
     tries = [str(seconds), f"control,{control}", *(f"target,{address},{port}" for port in ports)]
     listens = [str(seconds), *map(str, ports)]
@@ -120,7 +120,7 @@ def probe_ports(plain: Api, training: Training, control: str, clock: Clock = CLO
             clock=clock,
         )
     except TrainyardError as error:
-        return _evidence(None, error.message)
+        return evidence(None, error.message)
     finally:
         delete_all(api, objects)
 
@@ -160,20 +160,20 @@ class Judge:
     def look(self, member: Sequence[Event], outsider: Sequence[Event]) -> Evidence:
         """Return evidence from the whole logs so far, in the form of `log_events.isolation`."""
         if reached := sorted(_connected(outsider) & self._ports):
-            return _evidence(False, f"a pod outside the run connected to port {reached[0]} of a pod of the run")
+            return evidence(False, f"a pod outside the run connected to port {reached[0]} of a pod of the run")
         if not self._ports <= _connected(member):
-            return _evidence(None, "no pod of the run has connected to all ports of another one")
+            return evidence(None, "no pod of the run has connected to all ports of another one")
         if not any(_is(each, "control", "connected") for each in outsider):
-            return _evidence(None, "the isolation probe reached nothing: it did not run, or its network did not work")
+            return evidence(None, "the isolation probe reached nothing: it did not run, or its network did not work")
         tries = Counter(int(each["port"]) for each in outsider if _is(each, "target", "timeout", "refused"))
         if self._before is None:
             self._before = tries
         # The first one may have begun before.
         if any(tries[port] - self._before[port] <= TRIES for port in self._ports):
-            return _evidence(None, "the isolation probe made too few attempts")
+            return evidence(None, "the isolation probe made too few attempts")
         shown = " and ".join(map(str, sorted(self._ports)))
         count = sum(tries[port] - self._before[port] for port in self._ports)
-        return _evidence(
+        return evidence(
             True, f"attempts on the ports {shown}, without a connection: {count}; a pod of the run connected to both"
         )
 
@@ -185,7 +185,3 @@ def _connected(attempts: Sequence[Event]) -> set[int]:
 def _is(attempt: Mapping[str, Any], target: str, *outcomes: str) -> bool:
     known = isinstance(attempt.get("port"), int) and not isinstance(attempt.get("port"), bool)
     return known and attempt.get("target") == target and attempt.get("outcome") in outcomes
-
-
-def _evidence(blocked: bool | None, detail: str) -> Evidence:
-    return {"stranger_blocked": blocked, "detail": detail}

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.waiter import CLOCK, Clock, wait_until
 from ..kube.api import Api, KubeError, Object
 from ..kube.apply import OUTAGE_SECONDS, PatientApi, retry
-from .log_events import IN_USE, Event, events, isolation
+from .log_events import IN_USE, Event, events, evidence, isolation
 from .model import Role, Training
 from .names import MANAGED, NAME_LABEL, PROBE_LABEL
 from .objects import policy
@@ -199,7 +199,7 @@ class IsolationProbe:
     def evidence(self, chief: Sequence[Event]) -> dict[str, Any]:
         """Return the evidence so far, in the form of `logs.isolation`."""
         if self._why_not:
-            return {"stranger_blocked": None, "detail": self._why_not}
+            return evidence(None, self._why_not)
         if self._running:
             self._compare(chief, partial(retry, self._log, timeout=OUTAGE_SECONDS, clock=self._clock))
         return self._evidence
@@ -214,7 +214,7 @@ class IsolationProbe:
         except KubeError as error:
             if not (error.transient or error.status == 500):
                 raise
-            self._evidence = {"stranger_blocked": None, "detail": f"its log cannot be read: {error.message}"}
+            self._evidence = evidence(None, f"its log cannot be read: {error.message}")
         if self._evidence["stranger_blocked"] is not None:
             self._remove()
             self._running = False
