@@ -12,6 +12,8 @@ from ..core.errors import TrainyardError
 
 LARGEST = 1 << 20
 """Most bytes of a file; a description has some hundred."""
+MOST_VALUES = 10_000
+"""Most values of a description. Aliases of YAML can name the same list a million times in some lines."""
 
 
 def read_run(path: str) -> Mapping[str, Any]:
@@ -38,4 +40,11 @@ def read_run(path: str) -> Mapping[str, Any]:
     if not isinstance(found, dict) or not found or not all(isinstance(key, str) for key in found):
         remedy = "Write its keys as a mapping, as in: {workload: own, command: python train.py}."
         raise TrainyardError(f"{shown} does not describe a run.", remedy=remedy)
+    left, count = [found], 0
+    while left:
+        each = left.pop()
+        left += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        count += 1
+        if count > MOST_VALUES:
+            raise TrainyardError(f"{shown} has more than {MOST_VALUES} values.", remedy="Describe one run in it.")
     return found

@@ -21,6 +21,10 @@ max_restarts: 1
 """
 
 
+# Each list names the one before ten times.
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
+
+
 def called(path: Path, **given: Any) -> Call:
     call, problems = train_call({"run_file": str(path), **given}, [{"workload": "own", "run": "lr"}], CATALOGUE)
     assert call, problems
@@ -65,6 +69,7 @@ def test_a_folder_names_the_run(tmp_path: Path) -> None:
         ("workload: !!python/object/apply:os.system [id]", "is no YAML"),
         ("[" * 20_000, "is no YAML"),
         ("# " + "x" * (1 << 20), "has more than 1 MiB"),
+        (BOMB, "has more than 10000 values"),
         ("command: python a.py", "train.yml runs one workload of the catalogue"),
     ],
 )
