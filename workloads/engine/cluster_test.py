@@ -25,8 +25,8 @@ def from_nothing():
 @pytest.mark.slow
 @pytest.mark.usefixtures("from_nothing")
 def test_train_save_resume_and_finish(processes):
-    chief = processes.start_all("--train_steps", "0")
-    processes.wait_step(100)
+    processes.start_all("--train_steps", "0")
+    chief = processes.wait_step(100)
     chief.send_signal(signal.SIGTERM)
     assert chief.wait(60) == 42
     connected = processes.events("connected")[0]
@@ -35,8 +35,8 @@ def test_train_save_resume_and_finish(processes):
     saved = processes.saved()
 
     total = saved + 205
-    chief = processes.start("chief", 0, "--train_steps", str(total), "--accuracy_bound", "0.9")
-    processes.wait_step(saved + 20)
+    processes.start("chief", 0, "--train_steps", str(total), "--accuracy_bound", "0.9")
+    chief = processes.wait_step(saved + 20)
     processes.running["worker0"].kill()
     assert chief.wait(START_SECONDS) == 0
     assert processes.events("restore")[-1]["step"] == saved
@@ -85,8 +85,8 @@ def test_a_set_that_is_told_to_stop_loses_no_step(processes, order):
 
 @pytest.mark.slow
 def test_a_worker_that_is_told_to_stop_goes_and_the_run_goes_on(processes):
-    chief = processes.start_all("--train_steps", "0")
-    processes.wait_step(100)
+    processes.start_all("--train_steps", "0")
+    chief = processes.wait_step(100)
     processes.running["worker0"].terminate()
     assert processes.running["worker0"].wait(20) == 42
     step = processes.events("step")[-1]["step"]
@@ -99,8 +99,8 @@ def test_a_worker_that_is_told_to_stop_goes_and_the_run_goes_on(processes):
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "seconds"), [(signal.SIGKILL, 10), (signal.SIGSTOP, 30)])
 def test_a_lost_parameter_server_ends_the_chief(processes, number, seconds):
-    chief = processes.start_all("--train_steps", "0")
-    processes.wait_step(40)
+    processes.start_all("--train_steps", "0")
+    chief = processes.wait_step(40)
     processes.running["ps0"].send_signal(number)
     assert chief.wait(seconds) == 75
     error = processes.events("error")[-1]
@@ -108,9 +108,21 @@ def test_a_lost_parameter_server_ends_the_chief(processes, number, seconds):
 
 
 @pytest.mark.slow
-def test_a_hung_worker_costs_its_own_call(processes):
+def test_a_crash_in_native_code_writes_the_stacks_and_costs_a_restart(processes):
     chief = processes.start_all("--train_steps", "0")
-    processes.wait_step(100)
+    processes.wait(lambda: processes.events("connected"))
+    chief.send_signal(signal.SIGSEGV)
+    assert chief.wait(20) == -signal.SIGSEGV
+    log = (processes.folder / "chief0.log").read_text()
+    assert "Fatal Python error: Segmentation fault" in log and "engine/loop/train.py" in log
+    with pytest.warns(UserWarning, match="The chief ended by SIGSEGV"):
+        assert processes.wait_step(20) is not chief
+
+
+@pytest.mark.slow
+def test_a_hung_worker_costs_its_own_call(processes):
+    processes.start_all("--train_steps", "0")
+    chief = processes.wait_step(100)
     processes.running["worker0"].send_signal(signal.SIGSTOP)
     # The next checkpoint needs the call that hangs; another worker gets it.
     saved = len(processes.events("checkpoint"))

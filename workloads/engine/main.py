@@ -1,7 +1,12 @@
-"""The command line of every workload's `main.py`."""
+"""The command line of every workload's `main.py`.
+
+A crash inside TensorFlow writes the Python stacks of all threads to the log (`faulthandler`). Without them,
+the log would just end.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +23,7 @@ def main(config: type[Config], workload: Callable[[Any], Workload]) -> int:
         fails without waiting for that import.
     """
     started = time.time()
+    faulthandler.enable()
     flags = parse_flags(config, program=config.__module__)
     from engine.program import run
 
@@ -27,6 +33,7 @@ def main(config: type[Config], workload: Callable[[Any], Workload]) -> int:
 def main_alone(config: type[Alone], workload: Callable[[Any], Workload]) -> int:
     """Run a training that consists of this process alone, and return the exit code."""
     started = time.time()
+    faulthandler.enable()
     flags = parse_flags(config, program=config.__module__)
     from engine.loop.single_process import run
 
