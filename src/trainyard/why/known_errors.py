@@ -90,6 +90,10 @@ TABLE: Sequence[KnownError] = (
          "correct the command", "Python, argparse"),
     _row(rf"FileNotFoundError: \[Errno 2\] No such file or directory: '{_NAME}'", "{name} is not there",
          "correct the path: data is in $DATA_DIR, code in the working directory", "errno 2, ENOENT"),
+    # The list of modules ends the report, whose first line may be further up than `LINES`.
+    _row(r"Fatal Python error: (?:Segmentation fault|Bus error|Aborted|Floating point exception)|^Extension modules: ",
+         "it crashed in native code, not in Python", "read the stacks in trainyard logs; if it crashes again, try "
+         "another version of TensorFlow (-e image=)", "Python, faulthandler.c"),
 )  # fmt: skip
 """The first row with a match in the log applies, so that a row precedes a more general one."""
 

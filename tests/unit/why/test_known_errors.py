@@ -33,6 +33,7 @@ LINES = [
     "/bin/sh: 1: horovodrun: not found",
     "train.py: error: unrecognized arguments: --epoch 3",
     "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'",
+    "Fatal Python error: Segmentation fault",
 ]
 """One line for each row of the table, in its order."""
 
@@ -45,6 +46,14 @@ def test_each_row_has_a_line_that_it_alone_explains() -> None:
         cause, remedy = known_error(["Traceback (most recent call last):", line, "more text"]) or ("", "")
         assert remedy == row.remedy, line
         assert "{name}" not in cause
+
+
+def test_the_last_line_of_a_report_of_faulthandler_is_enough() -> None:
+    report = ["Fatal Python error: Aborted", *['  File "x.py", line 1 in wait'] * 80]
+    modules = "Extension modules: numpy.core._multiarray_umath, google._upb._message (total: 76)"
+    cause, _ = known_error([*report, "", modules]) or ("", "")
+    assert cause == "it crashed in native code, not in Python"
+    assert known_error(["the Extension modules: are built"]) is None
 
 
 def test_the_name_of_the_line_is_in_the_cause() -> None:
