@@ -66,7 +66,12 @@ class Wait:
 
 
 def plan_objects(
-    api: Api, objects: Sequence[Mapping[str, Any]], *, timeout: float = 120.0, hidden: Collection[str] = ("Secret",)
+    api: Api,
+    objects: Sequence[Mapping[str, Any]],
+    *,
+    timeout: float = 120.0,
+    hidden: Collection[str] = ("Secret",),
+    guard: Callable[[Sequence[Object]], None] = lambda live: None,
 ) -> Plan:
     """Compare objects with the cluster by server-side dry run; the steps apply only those that differ.
 
@@ -75,11 +80,13 @@ def plan_objects(
     :param objects: complete manifests. Namespaces and definitions are applied first; otherwise the order is kept.
     :param timeout: seconds for which one object's apply is retried while the server or a webhook starts.
     :param hidden: kinds that a diff shows only as a hash.
+    :param guard: receives the existing objects before anything is changed, and may refuse them.
     :raises KubeError: the server refuses an object in the dry run; nothing was changed.
     """
     ordered = sorted((_clean(obj) for obj in objects), key=_rank)
     with ThreadPoolExecutor(PARALLEL_CALLS) as pool:
         compared = list(pool.map(partial(_compare, api, timeout=timeout), ordered))
+    guard([live for live, _, _ in compared if live is not None])
     steps: list[Step] = []
     before: Object = {}
     after: Object = {}

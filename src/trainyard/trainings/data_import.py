@@ -19,6 +19,7 @@ from ..core.waiter import CLOCK, Clock, wait_until
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.apply import PatientApi, content_hash
 from ..kube.pod_log import last_lines
+from .foreign_objects import refuse_foreign
 from .log_events import Event, events, last
 from .model import Import, Training
 from .names import HASH_ANNOTATION, JOB_API, MANAGED, NAME_LABEL
@@ -230,6 +231,7 @@ class DataImport:
     def _give_way_to_none(self) -> None:
         """Delete a Job that has ended or imports other data. A running Job for the same data stays and is followed."""
         live = self._find()
+        refuse_foreign(live)
         if live and (ended(live) or _hash(live) != _hash(self._job)):
             self._delete(live)
 

@@ -23,6 +23,7 @@ from ..kube.apply import PatientApi, plan_objects
 from . import record
 from .data_import import DataImport
 from .follow import Follower, Settings
+from .foreign_objects import guard, refuse_foreign
 from .jobset import spec_hash
 from .model import Logs, Training
 from .names import API_VERSIONS, MANIFEST_KEY, NAME_LABEL
@@ -128,11 +129,13 @@ class Run:
         :param may_end: end a running run with another description; the new one continues from its files.
         :param resume: with `fresh` a new submission starts over, and a recorded success is repeated.
         :param wait: follow the run to its end; else the plan ends with the submission.
-        :raises TrainyardError: the name belongs to a run of another workload or program, or a pod could never start.
+        :raises TrainyardError: the name belongs to a run of another workload or program, or to an object of a user;
+            or a pod could never start.
         """
         training = self._training
         found = record.find(self._api, training.namespace, training.name)
         live = live_object(self._api, training.namespace, training.name)
+        refuse_foreign(live, found)
         refuse_another_workload(training, live, found)
         refuse_another_program(training, found, fresh=restart or resume == "fresh")
         result = {"name": training.name, **record.read(found)}
@@ -160,7 +163,7 @@ class Run:
         self._training = training = self._where_the_files_are(needed=choice in (ADOPT, SUBMIT))
         if choice == SUBMIT:
             refuse_what_has_no_place(self._api, training, planning=self._settings.planning)
-        around = plan_objects(self._api, surroundings(training))
+        around = plan_objects(self._api, surroundings(training), guard=guard)
         if choice == KEEP and not goes_on:
             return self._kept(around, result)
         if choice == KEEP:

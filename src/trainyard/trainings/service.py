@@ -13,6 +13,7 @@ from ..kube.api import Object
 from ..kube.apply import Wait, is_met, plan_objects, retry, wait_for
 from ..kube.pod_log import last_lines
 from . import record
+from .foreign_objects import guard, refuse_foreign
 from .gpu_requests import missing_gpus
 from .jobset import run_object, spec_hash
 from .names import NAME_LABEL
@@ -39,11 +40,13 @@ class Service(Run):
         :param may_end: change a service with another description, which ends its current work.
         :param resume: ignored, because a service always keeps its files.
         :param wait: wait until the service answers.
-        :raises TrainyardError: the name belongs to a run of another workload, or the pod could never start.
+        :raises TrainyardError: the name belongs to a run of another workload, or to an object of a user; or the pod
+            could never start.
         """
         training = self._training
         found = record.find(self._api, training.namespace, training.name)
         live = live_object(self._api, training.namespace, training.name)
+        refuse_foreign(live, found)
         refuse_another_workload(training, live, found)
         known = {"name": training.name, **record.read(found)}
         if live and hash_of(live) != spec_hash(training) and not (may_end or restart):
@@ -56,7 +59,7 @@ class Service(Run):
         attempt = attempt_of(live) if same else new_attempt()
         # Hide both from the diff: the pod's environment may contain secrets.
         hidden = ("Secret", "Deployment")
-        around = plan_objects(self._api, surroundings(training), hidden=hidden)
+        around = plan_objects(self._api, surroundings(training), hidden=hidden, guard=guard)
         served = plan_objects(self._api, [run_object(training, attempt)], hidden=hidden)
         steps = list(around.steps)
         if self._token() is None:

@@ -14,7 +14,7 @@ from trainyard.core.progress import Progress
 from trainyard.kube.api import Api
 from trainyard.trainings.jobset import spec_hash
 from trainyard.trainings.model import Training
-from trainyard.trainings.names import HASH_ANNOTATION
+from trainyard.trainings.names import HASH_ANNOTATION, MANAGED
 from trainyard.trainings.objects import surroundings
 from trainyard.trainings.probe import probe_objects
 from trainyard.trainings.run import Run, Settings
@@ -40,9 +40,9 @@ class Site(ApiServer):
         around = {path(obj): json.loads(json.dumps(obj)) for obj in surroundings(training("worker1"))}
         super().__init__({**around, **{f"/api/v1/nodes/{name}": {"metadata": {"name": name}} for name in nodes}})
         if live:
-            self.objects[JOBSET] = {"metadata": {"annotations": {HASH_ANNOTATION: live}}}
+            self.objects[JOBSET] = {"metadata": {"labels": MANAGED, "annotations": {HASH_ANNOTATION: live}}}
         if recorded:
-            meta = {"annotations": {HASH_ANNOTATION: recorded}}
+            meta = {"labels": MANAGED, "annotations": {HASH_ANNOTATION: recorded}}
             self.objects[RECORD] = {
                 "metadata": meta,
                 "data": {"result.json": json.dumps(result or {"result": "passed"})},
