@@ -12,10 +12,13 @@ from .names import MANAGED
 REMEDY = "Set another name (run), or delete that object."
 
 
-def is_foreign(obj: Mapping[str, Any]) -> bool:
-    """Return whether an object lacks the label that all objects of ours have."""
+def is_foreign(obj: Mapping[str, Any], ours: Mapping[str, str] = MANAGED) -> bool:
+    """Return whether an object lacks a label of ours.
+
+    :param ours: the labels; by default the one that all objects of ours have.
+    """
     labels = obj["metadata"].get("labels") or {}
-    return any(labels.get(key) != value for key, value in MANAGED.items())
+    return bool(ours.items() - labels.items())
 
 
 def refuse_foreign(*there: Object | None) -> None:

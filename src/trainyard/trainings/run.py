@@ -23,7 +23,7 @@ from ..kube.apply import PatientApi, plan_objects
 from . import record
 from .data_import import DataImport
 from .follow import Follower, Settings
-from .foreign_objects import guard, refuse_foreign
+from .foreign_objects import guard, is_foreign, refuse_foreign
 from .jobset import spec_hash
 from .model import Logs, Training
 from .names import API_VERSIONS, MANIFEST_KEY, NAME_LABEL
@@ -157,7 +157,7 @@ class Run:
             # Its supporting objects stay unchanged, too, except the binding with which it survives the loss of a node.
             self.left_alone = f"{training.name} is running with another description, and was left unchanged"
             self.result = {**result, "result": record.RUNNING}
-            return plan_objects(self._api, [collector_binding(training)])
+            return plan_objects(self._api, [collector_binding(training)], guard=guard)
         if choice != SUBMIT:
             self._training = ran
         self._training = training = self._where_the_files_are(needed=choice in (ADOPT, SUBMIT))
@@ -238,7 +238,10 @@ class Run:
         return Plan([*around.steps, step], around.before, around.after)
 
     def remove_plan(self) -> Plan:
-        """Return the steps that delete the run and its objects; the namespace and the files of the volume stay."""
+        """Return the steps that delete the run and its objects.
+
+        The namespace, the files of the volume, and objects of users with the same names stay.
+        """
         training = self._training
         # In reverse order: the deletion of a volume waits for that of its claim.
         shared = (training.namespace, DEFAULT_DENY, COLLECTOR)
@@ -246,7 +249,7 @@ class Run:
         own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"), tensorboard="-")
         own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]
         objects = [*runners(training), result_record(training, {}), *left_behind(training), *reversed(own)]
-        there = [obj for obj in objects if self._find(obj)]
+        there = [obj for obj in objects if (live := self._find(obj)) and not is_foreign(live)]
         steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
         return Plan(steps, {run_subject(training.name): "there"} if there else {}, {})
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..core.errors import TrainyardError
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.reads import Get, Reader, listing, must, objects, read
+from .foreign_objects import is_foreign
 from .names import API_VERSIONS, MANAGED, NAME_LABEL, RESULT_KEY, RUNS, result_name
 from .run_state import ended, live_object
 
@@ -75,8 +76,7 @@ def at(api: Api, namespace: str, name: str) -> Found:
     live = live_object(api, namespace, name)
     kept = api.get("v1", "ConfigMap", result_name(name), namespace)
     for obj in filter(None, (live, kept)):
-        labels = obj["metadata"].get("labels") or {}
-        if {**MANAGED, NAME_LABEL: name}.items() - labels.items():
+        if is_foreign(obj, {**MANAGED, NAME_LABEL: name}):
             raise TrainyardError(f"{describe(obj)} does not belong to a run of trainyard.")
     if live and live["kind"] not in RUNS:
         raise TrainyardError(

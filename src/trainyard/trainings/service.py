@@ -52,7 +52,7 @@ class Service(Run):
         if live and hash_of(live) != spec_hash(training) and not (may_end or restart):
             self.left_alone = f"{training.name} runs with another description, and was left unchanged"
             self.result = known
-            return plan_objects(self._api, [collector_binding(training)])
+            return plan_objects(self._api, [collector_binding(training)], guard=guard)
         self._training = training = self._where_the_files_are(needed=True)
         refuse_what_has_no_place(self._api, training, planning=self._settings.planning)
         same = live is not None and hash_of(live) == spec_hash(training) and not restart

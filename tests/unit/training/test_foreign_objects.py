@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from tests.unit.training.test_plan import RECORD, Site, training
+from tests.unit.training.test_plan import JOBSET, RECORD, Site, training
 from trainyard.core.errors import TrainyardError
 from trainyard.trainings.foreign_objects import guard, refuse_foreign
 from trainyard.trainings.jobset import run_object
@@ -16,6 +16,7 @@ from trainyard.trainings.objects import result_record, surroundings
 SPACE = "namespaces/trainings"
 POLICY = f"/apis/networking.k8s.io/v1/{SPACE}/networkpolicies/mnist"
 DENY = f"/apis/networking.k8s.io/v1/{SPACE}/networkpolicies/default-deny"
+BINDING = f"/apis/rbac.authorization.k8s.io/v1/{SPACE}/rolebindings/lost-pod-collector"
 CLAIM = f"/api/v1/{SPACE}/persistentvolumeclaims/mnist-logs"
 
 
@@ -39,6 +40,23 @@ def test_a_workload_of_a_user_is_refused_whatever_its_state(kind: str, state: di
         site.run(training("worker1")).plan(may_end=True, restart=True)
     assert caught.value.remedy.startswith("Set another name (run)")
     assert site.writes == []
+
+
+def test_the_binding_of_a_user_is_refused_when_the_run_itself_is_left_unchanged() -> None:
+    site = Site("worker1", live="another")
+    site.objects[BINDING]["metadata"]["labels"] = {}
+    with pytest.raises(TrainyardError, match="RoleBinding trainings/lost-pod-collector exists"):
+        site.run(training("worker1", port=3333)).plan()
+
+
+def test_objects_of_a_user_stay_when_the_run_is_deleted() -> None:
+    site = Site("worker1", live="another")
+    site.objects[POLICY]["metadata"]["labels"] = {"app": "mine"}
+    steps = [step.what for step in site.run(training("worker1")).remove_plan().steps]
+    assert "Delete JobSet mnist" in steps and "Delete PersistentVolumeClaim mnist-logs" in steps
+    assert "Delete NetworkPolicy mnist" not in steps
+    site.objects[JOBSET]["metadata"]["labels"] = {}
+    assert "Delete JobSet mnist" not in [step.what for step in site.run(training("worker1")).remove_plan().steps]
 
 
 def test_all_are_named_at_once_and_a_namespace_may_be_a_users() -> None:
